@@ -1,0 +1,9 @@
+"""polyspan learns unions of subspaces that are close to each other."""
+
+from importlib.metadata import version
+
+from polyspan import datasets, geometry, metrics
+from polyspan.models import MiCUSaL
+
+__version__ = version("polyspan")
+__all__ = ["MiCUSaL", "datasets", "geometry", "metrics"]

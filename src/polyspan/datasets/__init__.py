@@ -1,0 +1,5 @@
+"""Data to learn from."""
+
+from polyspan.datasets.synthetic import UnionOfSubspaces, make_union_of_subspaces
+
+__all__ = ["UnionOfSubspaces", "make_union_of_subspaces"]

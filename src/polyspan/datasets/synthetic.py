@@ -1,0 +1,130 @@
+"""The paper's synthetic data: a chain of subspaces that are close to each other (Sec. V-A)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from polyspan.geometry import range_basis
+
+
+@dataclass(frozen=True)
+class UnionOfSubspaces:
+    """A training set and a test set drawn from one union of subspaces."""
+
+    X: np.ndarray
+    """Noisy training samples, shape (n_samples, n_features)."""
+    X_clean: np.ndarray
+    """The same samples without noise, of norm 1."""
+    labels: np.ndarray
+    """Which subspace each sample was drawn from."""
+    bases: np.ndarray
+    """True bases, shape (n_subspaces, n_features, subspace_dim)."""
+    X_test: np.ndarray
+    X_test_clean: np.ndarray
+    labels_test: np.ndarray
+
+
+def make_union_of_subspaces(
+    sizes: Sequence[int] = (150, 100, 150, 100, 150),
+    *,
+    n_features: int = 180,
+    subspace_dim: int = 13,
+    spread: float = 0.04,
+    noise: float = 0.1,
+    test_noise: float | None = None,
+    test_sizes: Sequence[int] | None = None,
+    random_state: Any = None,
+) -> UnionOfSubspaces:
+    r"""Draw samples near a chain of subspaces, as in the paper's synthetic experiments.
+
+    T_1 is a random basis and :math:`T_l = \mathrm{orth}(T_{l-1} + t_s W_l)`, with the entries of
+    W_l uniform between 0 and 1. Samples are T_l c with standard normal c, scaled to norm 1, plus
+    white noise of expected squared norm `noise`.
+
+    Parameters
+    ----------
+    sizes : sequence of int, default=(150, 100, 150, 100, 150)
+        Training samples per subspace; its length is the number of subspaces.
+    n_features : int, default=180
+        Dimension m of the ambient space.
+    subspace_dim : int, default=13
+        Dimension s of every subspace.
+    spread : float, default=0.04
+        t_s: how far each subspace is from the one before.
+    noise : float, default=0.1
+        σ²: expected squared norm of the noise of a training sample (variance σ²/m per entry).
+    test_noise : float, default=None
+        The same for test samples; None: as `noise`.
+    test_sizes : sequence of int, default=None
+        Test samples per subspace; None: as `sizes`.
+    random_state : int, RandomState instance or None, default=None
+        The subspaces, the clean training samples, the clean test samples, and the noise of each
+        are drawn in this order.
+
+    Returns
+    -------
+    data : UnionOfSubspaces
+        `X`, `X_clean`, `labels`, `bases`, `X_test`, `X_test_clean`, `labels_test`.
+
+    Examples
+    --------
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> data = make_union_of_subspaces((30, 20), n_features=10, subspace_dim=2, random_state=0)
+    >>> data.X.shape, data.bases.shape
+    ((50, 10), (2, 10, 2))
+    """
+    sizes = _check_sizes("sizes", sizes)
+    test_sizes = sizes if test_sizes is None else _check_sizes("test_sizes", test_sizes)
+    test_noise = noise if test_noise is None else test_noise
+    if len(test_sizes) != len(sizes):
+        raise ValueError(f"test_sizes={test_sizes} and sizes={sizes} need one length")
+    if not 1 <= subspace_dim < n_features:
+        raise ValueError(
+            f"subspace_dim={subspace_dim} must be at least 1 and below n_features={n_features}"
+        )
+    for name, value in (("spread", spread), ("noise", noise), ("test_noise", test_noise)):
+        if not 0 <= value < np.inf:
+            raise ValueError(f"{name}={value} must be finite and not negative")
+    rng = check_random_state(random_state)
+    bases = [range_basis(rng.standard_normal((n_features, subspace_dim)))]
+    while len(bases) < len(sizes):
+        step = rng.uniform(size=(n_features, subspace_dim))
+        bases.append(range_basis(bases[-1] + spread * step))
+    clean, clean_test = (_draw_samples(bases, n, rng) for n in (sizes, test_sizes))
+    noisy, noisy_test = (
+        x + rng.standard_normal(x.shape) * np.sqrt(power / n_features)
+        for x, power in ((clean, noise), (clean_test, test_noise))
+    )
+    return UnionOfSubspaces(
+        X=noisy,
+        X_clean=clean,
+        labels=np.repeat(np.arange(len(sizes)), sizes),
+        bases=np.stack(bases),
+        X_test=noisy_test,
+        X_test_clean=clean_test,
+        labels_test=np.repeat(np.arange(len(sizes)), test_sizes),
+    )
+
+
+def _draw_samples(
+    bases: list[np.ndarray], sizes: tuple[int, ...], rng: np.random.RandomState
+) -> np.ndarray:
+    parts = [
+        rng.standard_normal((n, basis.shape[1])) @ basis.T
+        for basis, n in zip(bases, sizes, strict=True)
+    ]
+    samples = np.concatenate(parts)
+    return np.asarray(samples / np.linalg.norm(samples, axis=1, keepdims=True))
+
+
+def _check_sizes(name: str, sizes: Sequence[int]) -> tuple[int, ...]:
+    sizes = tuple(sizes)
+    if not sizes or not all(isinstance(n, Integral) and n >= 1 for n in sizes):
+        raise ValueError(f"{name}={sizes} must hold at least one number of samples, each ≥ 1")
+    return sizes

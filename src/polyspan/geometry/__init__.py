@@ -1,0 +1,27 @@
+"""Points on the Grassmann manifold: bases, distances and angles between subspaces."""
+
+from polyspan.geometry.bases import (
+    draw_bases,
+    is_orthonormal,
+    orthonormal_columns,
+    orthonormalise,
+    range_basis,
+)
+from polyspan.geometry.distances import (
+    closeness,
+    pairwise_subspace_distances,
+    principal_angles,
+    subspace_distance,
+)
+
+__all__ = [
+    "closeness",
+    "draw_bases",
+    "is_orthonormal",
+    "orthonormal_columns",
+    "orthonormalise",
+    "pairwise_subspace_distances",
+    "principal_angles",
+    "range_basis",
+    "subspace_distance",
+]

@@ -1,0 +1,136 @@
+"""Distances and angles between subspaces (Sec. II of the paper)."""
+
+from __future__ import annotations
+
+from polyspan.arrays import Array, float64_sum, namespace, transpose
+
+
+def _residual(first: Array, second: Array) -> Array:
+    """Return D_1 - P_2 D_1: exact where the angles are small, unlike s - trace."""
+    return first - second @ (transpose(second) @ first)
+
+
+def subspace_distance(first: Array, second: Array, *, normalize: bool = False) -> float:
+    r"""Distance between two subspaces of one dimension, from their orthonormal bases.
+
+    .. math:: d_u(S_1, S_2) = \sqrt{s - \mathrm{tr}(D_1^T D_2 D_2^T D_1)} = \|D_1 - P_2 D_1\|_F
+
+    Computed as the norm of the residual: at angles of 1e-9 the trace form returns 0, this one
+    eight right digits.
+
+    Parameters
+    ----------
+    first, second : array of shape (n_features, subspace_dim)
+        Orthonormal bases.
+    normalize : bool, default=False
+        Divide by √s, so that the distance lies between 0 and 1.
+
+    Returns
+    -------
+    distance : float
+        Between 0 and √s; a metric on the Grassmann manifold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.metrics import subspace_distance
+    >>> first = np.eye(3)[:, :1]
+    >>> second = np.array([[np.cos(1e-9)], [np.sin(1e-9)], [0.0]])
+    >>> f"{subspace_distance(first, second):.8e}"
+    '1.00000000e-09'
+    """
+    first, second = _same_shape(first, second)
+    xp = namespace(first, second)
+    distance = float(xp.linalg.vector_norm(_residual(first, second)))
+    return float(distance / first.shape[1] ** 0.5) if normalize else distance
+
+
+def principal_angles(first: Array, second: Array) -> Array:
+    """Principal angles between two subspaces, in radians, ascending.
+
+    Cosines from the singular values of D_1ᵀD_2, sines from those of the residual: each angle is
+    taken from the one that is accurate there, so that 1e-9 is not rounded to 0.
+
+    Parameters
+    ----------
+    first, second : array of shape (n_features, subspace_dim)
+        Orthonormal bases.
+
+    Returns
+    -------
+    angles : array of shape (subspace_dim,)
+        Between 0 and π/2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.metrics import principal_angles
+    >>> principal_angles(np.eye(4)[:, :2], np.eye(4)[:, 1:3]).round(4).tolist()
+    [0.0, 1.5708]
+    """
+    first, second = _same_shape(first, second)
+    xp = namespace(first, second)
+    cosines = xp.linalg.svdvals(transpose(first) @ second)
+    sines = xp.flip(xp.linalg.svdvals(_residual(second, first)), axis=0)
+    one = xp.ones_like(cosines)
+    from_cosine = xp.acos(xp.minimum(cosines, one))
+    from_sine = xp.asin(xp.minimum(sines, one))
+    return xp.where(cosines * cosines < 0.5, from_cosine, from_sine)
+
+
+def pairwise_subspace_distances(bases: Array) -> Array:
+    """Matrix of d_u between all pairs of a stack of bases; its maximum is the ε of Definition 1.
+
+    Parameters
+    ----------
+    bases : array of shape (n_subspaces, n_features, subspace_dim)
+
+    Returns
+    -------
+    distances : array of shape (n_subspaces, n_subspaces)
+        Symmetric, with a zero diagonal.
+    """
+    xp = namespace(bases)
+    n = bases.shape[0]
+    distances = xp.zeros((n, n), dtype=bases.dtype)
+    for i in range(n):
+        for j in range(i + 1, n):
+            d = xp.linalg.vector_norm(_residual(bases[i, ...], bases[j, ...]))
+            distances[i, j] = d
+            distances[j, i] = d
+    return distances
+
+
+def closeness(bases: Array) -> Array:
+    r"""First term of the paper's objective, for every stack of bases at once.
+
+    .. math:: \sum_{l \ne p} d_u^2(S_l, S_p) = L(L-1)s - \sum_{l \ne p} \|D_l^T D_p\|_F^2
+
+    Here the trace form serves: the term enters a sum, where its absolute error is what counts.
+
+    Parameters
+    ----------
+    bases : array of shape (n_stacks, n_subspaces, n_features, subspace_dim)
+
+    Returns
+    -------
+    closeness : float64 array of shape (n_stacks,)
+    """
+    xp = namespace(bases)
+    n_stacks, n, m, s = bases.shape
+    wide = xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (n_stacks, m, n * s))
+    gram = transpose(wide) @ wide
+    total = float64_sum(gram * gram, axis=(1, 2))
+    for p in range(n):
+        own = gram[:, p * s : (p + 1) * s, p * s : (p + 1) * s]
+        total = total - float64_sum(own * own, axis=(1, 2))
+    return n * (n - 1) * s - total
+
+
+def _same_shape(first: Array, second: Array) -> tuple[Array, Array]:
+    if first.ndim != 2 or first.shape != second.shape:
+        raise ValueError(
+            f"two bases of one shape (n_features, subspace_dim) are needed, found "
+            f"{tuple(first.shape)} and {tuple(second.shape)}"
+        )
+    return first, second

@@ -1,0 +1,131 @@
+"""How near a learned union of subspaces is to the truth (Sec. II and V-A of the paper)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from polyspan.arrays import Array, namespace, transpose
+from polyspan.geometry import principal_angles, subspace_distance
+
+__all__ = [
+    "average_subspace_distance",
+    "clustering_error",
+    "principal_angles",
+    "relative_reconstruction_error",
+    "subspace_distance",
+]
+
+
+def average_subspace_distance(bases: Array, true_bases: Array) -> float:
+    r"""Average normalised distance between learned and true subspaces, the paper's d_avg.
+
+    .. math:: d_{avg} = \frac1L \sum_l \sqrt{\frac{s - \mathrm{tr}(D_l^T T_{\hat l} T_{\hat l}^T D_l)}{s}}
+
+    The paper pairs D_l with the T_p of largest ‖D_lᵀT_p‖_F and lets no two share one. Here the
+    pairing is the one-to-one matching with the largest sum of ‖D_lᵀT_p‖²_F, which does not depend
+    on the order of the subspaces.
+
+    Parameters
+    ----------
+    bases, true_bases : array of shape (n_subspaces, n_features, subspace_dim)
+        Orthonormal bases.
+
+    Returns
+    -------
+    d_avg : float
+        Between 0 and 1; smaller is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.metrics import average_subspace_distance
+    >>> truth = np.stack([np.eye(4)[:, :2], np.eye(4)[:, 2:]])
+    >>> average_subspace_distance(truth[::-1], truth)
+    0.0
+    """
+    if bases.ndim != 3 or bases.shape != true_bases.shape:
+        raise ValueError(
+            "bases and true_bases need one shape (n_subspaces, n_features, subspace_dim), found "
+            f"{tuple(bases.shape)} and {tuple(true_bases.shape)}"
+        )
+    xp = namespace(bases, true_bases)
+    n = bases.shape[0]
+    cosines = transpose(bases)[:, None, ...] @ true_bases[None, ...]
+    overlap = np.asarray(xp.sum(cosines * cosines, axis=(2, 3)))
+    own, matched = linear_sum_assignment(-overlap)
+    distances = [
+        subspace_distance(bases[int(i), ...], true_bases[int(j), ...], normalize=True)
+        for i, j in zip(own, matched, strict=True)
+    ]
+    return float(sum(distances) / n)
+
+
+def clustering_error(labels_true: Any, labels_pred: Any) -> float:
+    """Share of samples in the wrong cluster, under the best one-to-one matching of clusters.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_samples,)
+        The numbers of clusters may differ; samples of a cluster without a partner count as wrong.
+
+    Returns
+    -------
+    error : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from polyspan.metrics import clustering_error
+    >>> clustering_error([0, 0, 1, 1], [1, 1, 0, 1])
+    0.25
+    """
+    labels_true = column_or_1d(labels_true)
+    labels_pred = column_or_1d(labels_pred)
+    check_consistent_length(labels_true, labels_pred)
+    table = contingency_matrix(labels_true, labels_pred)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return float(1.0 - table[rows, columns].sum() / len(labels_true))
+
+
+def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> float:
+    r"""Mean of ‖x - x̂‖² / ‖x‖² over samples, with x the noiseless sample.
+
+    For a model with a mean, x̂ = D_τ D_τᵀ(z - ȳ) + ȳ for the noisy sample z: what `reconstruct`
+    returns.
+
+    Parameters
+    ----------
+    X_true : array of shape (n_samples, n_features)
+        Clean samples, none of them zero.
+    X_reconstructed : array of shape (n_samples, n_features)
+
+    Returns
+    -------
+    error : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.metrics import relative_reconstruction_error
+    >>> relative_reconstruction_error(np.array([[3.0, 4.0]]), np.array([[3.0, 3.0]]))
+    0.04
+    """
+    if X_true.ndim != 2 or X_true.shape != X_reconstructed.shape:
+        raise ValueError(
+            "X_true and X_reconstructed need one shape (n_samples, n_features), found "
+            f"{tuple(X_true.shape)} and {tuple(X_reconstructed.shape)}"
+        )
+    xp = namespace(X_true, X_reconstructed)
+    error = xp.linalg.vector_norm(X_true - X_reconstructed, axis=1)
+    size = xp.linalg.vector_norm(X_true, axis=1)
+    if bool(xp.any(size == 0)):
+        raise ValueError(
+            f"{int(xp.sum(xp.astype(size == 0, xp.int64)))} of {X_true.shape[0]} samples of X_true "
+            "are zero: their relative error is not defined; leave them out"
+        )
+    return float(xp.mean((error / size) ** 2))

@@ -1,0 +1,5 @@
+"""scikit-learn estimators."""
+
+from polyspan.models.micusal import MiCUSaL
+
+__all__ = ["MiCUSaL"]

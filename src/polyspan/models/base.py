@@ -1,0 +1,180 @@
+"""What every fitted union of subspaces can do: assign, measure, reconstruct and score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from polyspan.arrays import (
+    Array,
+    chunk_rows,
+    item_bytes,
+    limit_threads,
+    machine_epsilon,
+    pass_work,
+    power_of_two_scale,
+)
+from polyspan.geometry import pairwise_subspace_distances
+from polyspan.solvers.projections import energies, project
+
+
+class UnionOfSubspacesBase(
+    CallbackSupportMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Prediction for models with `bases_` (n_subspaces, n_features, subspace_dim) and `mean_`."""
+
+    bases_: Array
+    mean_: Array
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.bases_.shape[0])
+
+    @property
+    def subspace_distances_(self) -> Array:
+        """Matrix of d_u between the learned subspaces; its maximum is the ε of Definition 1."""
+        check_is_fitted(self)
+        return pairwise_subspace_distances(self.bases_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the index of the nearest subspace of every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        X = self._validate(X, reset=False)
+        labels = np.empty(X.shape[0], dtype=np.int64)
+        with self._limit_threads(X):
+            for which, chunk, _ in self._chunks(X):
+                projections = project(chunk, self.bases_[None, ...], None)
+                labels[which] = energies(projections)[:, 0, :].argmax(axis=1)
+        return labels
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distance of every sample to every subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_subspaces)
+            ‖(x - mean) - P_l(x - mean)‖, not squared.
+        """
+        return self._distances(self._validate(X, reset=False))
+
+    def _distances(self, X: np.ndarray) -> np.ndarray:
+        distances = np.empty((X.shape[0], len(self.bases_)), dtype=self.bases_.dtype)
+        with self._limit_threads(X):
+            for which, chunk, scale in self._chunks(X):
+                for p, basis in enumerate(self.bases_):
+                    # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0,
+                    # not the root of a rounding error.
+                    residual = chunk - (chunk @ basis) @ basis.T
+                    distances[which, p] = np.linalg.norm(residual, axis=1) / scale
+        return distances
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """Return the projection of every sample on its nearest subspace, which denoises it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_reconstructed : ndarray of shape (n_samples, n_features)
+            D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace.
+        """
+        X = self._validate(X, reset=False)
+        out = np.empty(X.shape, dtype=self.bases_.dtype)
+        with self._limit_threads(X):
+            for which, chunk, scale in self._chunks(X):
+                projections = project(chunk, self.bases_[None, ...], None)
+                labels = energies(projections)[:, 0, :].argmax(axis=1)
+                part = out[which]
+                for p, basis in enumerate(self.bases_):
+                    own = np.flatnonzero(labels == p)
+                    part[own] = projections[own, 0, p, :] @ basis.T / scale + self.mean_
+        return out
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return minus the squared distance of every sample to its nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        nearest = self._distances(self._validate(X, reset=False)).min(axis=1)
+        return np.asarray(-nearest * nearest)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the mean squared distance to the nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        score : float
+            0 is the best.
+        """
+        return float(np.mean(self.score_samples(X), dtype=np.float64))
+
+    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Check the data; the message for NaN names the model that takes it."""
+        if not reset:
+            check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+        )
+        size = chunk_rows(X.shape[1], item_bytes(X))
+        chunks = range(0, X.shape[0], size)
+        missing = sum(int(np.isnan(X[k : k + size]).sum()) for k in chunks)
+        if missing:
+            raise ValueError(
+                f"Input X contains NaN: {missing} of {X.size} entries are missing. "
+                f"{type(self).__name__} needs complete data; use polyspan.RobustMiCUSaL, which "
+                "learns from the observed entries, or impute them first."
+            )
+        return np.asarray(X)
+
+    def _chunks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray, float]]:
+        """Yield centred rows times a power of two that keeps their squares in range."""
+        n_subspaces, m, s = self.bases_.shape
+        size = chunk_rows(m, item_bytes(X), n_subspaces * s)
+        for start in range(0, X.shape[0], size):
+            which = slice(start, start + size)
+            chunk = X[which].astype(self.bases_.dtype, copy=False) - self.mean_
+            scale = power_of_two_scale(float(np.abs(chunk).max()), machine_epsilon(chunk))
+            yield which, chunk if scale == 1.0 else chunk * scale, scale
+
+    def _limit_threads(self, X: np.ndarray) -> Any:
+        n_subspaces, m, s = self.bases_.shape
+        return limit_threads(pass_work(X.shape[0], m, n_subspaces * s))

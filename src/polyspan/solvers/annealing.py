@@ -1,0 +1,88 @@
+"""Deterministic annealing: the way to a good optimum of F1 from one start.
+
+The hard alternation ends in poor local minima. Here every sample belongs to every subspace with a
+weight ∝ exp(-r/τ), and τ falls geometrically until the weights are hard. At fixed τ each step
+lowers the free energy F1(weights) + λτ Σ w log w.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from polyspan.arrays import Array, namespace, transpose
+from polyspan.solvers.assignment import assign, weigh
+from polyspan.solvers.leave_one_out import measure_leverage
+from polyspan.solvers.problem import Monitor, Problem
+from polyspan.solvers.updates import power_update
+
+# The pooled residual is only a unit of temperature: a few steps settle it to a percent.
+POOLED_STEPS = 8
+
+
+def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array]:
+    """Return the mean squared residual to one pooled subspace, and its Ritz values.
+
+    Parameters
+    ----------
+    start : array of shape (n_features, subspace_dim)
+    """
+    xp = namespace(start)
+    single = Problem(problem.rows, problem.norms, problem.total, math.inf)
+    bases = start[None, None, ...]
+    for _ in range(POOLED_STEPS):
+        _, sums = assign(single.rows, bases, with_products=True)
+        bases = power_update(single, bases, sums.products)
+    _, sums = assign(single.rows, bases, with_products=True)
+    ritz = xp.linalg.eigvalsh(transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...])
+    return (problem.total - float(sums.energy[0])) / problem.rows.shape[0], ritz
+
+
+def temperatures(unit: float, hottest: float, coldest: float, n_steps: int) -> list[float]:
+    """Return a geometric schedule from hottest·unit down to coldest·unit."""
+    if n_steps == 1:
+        return [coldest * unit]
+    ratio = (coldest / hottest) ** (1.0 / (n_steps - 1))
+    return [unit * hottest * ratio**k for k in range(n_steps)]
+
+
+def anneal(
+    problem: Problem,
+    bases: Array,
+    schedule: Sequence[float],
+    *,
+    leave_one_out: bool = False,
+    monitor: Monitor | None = None,
+) -> tuple[Array, Array]:
+    """Lower the temperature once through the schedule, one power step at each.
+
+    Parameters
+    ----------
+    bases : array of shape (n_starts, n_subspaces, n_features, subspace_dim)
+    schedule : sequence of float
+        Temperatures τ in units of squared residuals.
+
+    Returns
+    -------
+    bases : array of the same shape
+    free_energy : float64 array of shape (len(schedule), n_starts)
+        Before each step, at its temperature.
+    """
+    xp = namespace(bases)
+    weight = 1.0 if math.isinf(problem.lam) else problem.lam
+    history = []
+    weights = None
+    for step, temperature in enumerate(schedule):
+        leverage = None
+        if leave_one_out and weights is not None:
+            leverage = measure_leverage(problem.rows, bases, weights, problem.norms)
+        weights, sums = weigh(problem.rows, bases, temperature, leverage=leverage)
+        free = problem.objective(bases, sums.energy) + weight * temperature * sums.entropy
+        history.append(free)
+        bases = power_update(problem, bases, sums.products)
+        if monitor is not None:
+            starts = range(bases.shape[0])
+            if all([monitor(r, step, float(free[r]), bases[r, ...]) for r in starts]):
+                break
+    return bases, xp.stack(history)
+

@@ -1,0 +1,61 @@
+"""Leave-one-out residuals: a sample scored by the basis as it would be without that sample.
+
+A cluster with few samples bends towards each of them, so that a sample looks well represented
+wherever it happens to be. To first order, leaving it out turns its residual r into r/(1-h)², with
+h = w pᵀG⁻¹p its leverage, p = D_lᵀy and G = Σ w ppᵀ the scatter inside the subspace (in the basis
+of Ritz vectors G is diagonal and h = w Σ_k (d_kᵀy)²/e_k).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from polyspan.arrays import Array, Rows, machine_epsilon, namespace, transpose
+from polyspan.solvers.projections import project
+
+# A sample that carries a direction alone has h=1; its residual without itself is then not
+# infinite but unknown. 1-h is kept above this.
+SMALLEST_SLACK = 0.05
+
+
+@dataclass(frozen=True)
+class Leverage:
+    """What leave-one-out residuals need beside the projections."""
+
+    whitener: Array
+    """C with C Cᵀ = G⁻¹: (n_starts, n_subspaces, subspace_dim, subspace_dim)."""
+    weights: Array
+    """Present membership of every sample: (n, n_starts, n_subspaces)."""
+    norms: Array
+    """‖y‖²: (n,)."""
+
+    def rows(self, which: slice) -> Leverage:
+        """Return the same for some of the samples."""
+        return replace(self, weights=self.weights[which, ...], norms=self.norms[which])
+
+    def residuals(self, projections: Array, energy: Array) -> Array:
+        """Return r/(1-h)², (n, n_starts, n_subspaces)."""
+        xp = namespace(projections)
+        by_subspace = xp.permute_dims(projections, (1, 2, 0, 3))
+        whitened = by_subspace @ self.whitener
+        leverage = xp.permute_dims(xp.sum(whitened * whitened, axis=3), (2, 0, 1)) * self.weights
+        slack = xp.clip(1.0 - leverage, SMALLEST_SLACK, 1.0)
+        residual = xp.clip(self.norms[:, None, None] - energy, 0.0, None)
+        return residual / (slack * slack)
+
+
+def measure_leverage(rows: Rows, bases: Array, weights: Array, norms: Array) -> Leverage:
+    """Sum G = Σ w ppᵀ over all rows and factor its inverse."""
+    xp = namespace(bases)
+    gram = None
+    for which, chunk, offset in rows.chunks():
+        p = xp.permute_dims(project(chunk, bases, offset), (1, 2, 0, 3))
+        w = xp.permute_dims(weights[which, ...], (1, 2, 0))[..., None]
+        part = transpose(p * w) @ p
+        gram = part if gram is None else gram + part
+    values, vectors = xp.linalg.eigh(gram)
+    # A direction that no member uses has no leverage either.
+    floor = xp.max(values, axis=-1, keepdims=True) * machine_epsilon(bases) * 10.0
+    used = values > floor
+    inverse = xp.where(used, 1.0 / xp.sqrt(xp.where(used, values, 1.0)), 0.0)
+    return Leverage(vectors * inverse[..., None, :], weights, norms)

@@ -1,0 +1,75 @@
+"""The objective F1, its weights, and what a solver returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from polyspan.arrays import Array, Rows
+from polyspan.geometry import closeness
+
+#: Called after every iteration with (start, iteration, objective, bases of that start). Returning
+#: True stops that start.
+Monitor = Callable[[int, int, float, Array], bool]
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""Complete data and the weight that balances fit against closeness.
+
+    .. math:: F_1 = \sum_{l \ne p} d_u^2(S_l, S_p) + \lambda \sum_i \|y_i - P_{l_i} y_i\|^2
+
+    For λ=∞ (K-subspaces) the first term is left out and λ counts as 1: the sum of squared residuals.
+    """
+
+    rows: Rows
+    norms: Array
+    """Squared norms of the centred samples, shape (n_samples,)."""
+    total: float
+    """Their sum, in double precision."""
+    lam: float
+
+    @property
+    def pull(self) -> float:
+        """Weight of the other bases in A_l, scaled so that neither weight exceeds 1."""
+        return 0.0 if math.isinf(self.lam) else min(1.0, 2.0 / self.lam)
+
+    @property
+    def data(self) -> float:
+        """Weight of the scatter S_l in A_l, scaled alike."""
+        return min(1.0, self.lam / 2.0)
+
+    def objective(self, bases: Array, energy: Array) -> Array:
+        """Return F1 of every start from Σ‖D_lᵀy_i‖², in double precision."""
+        residual = self.total - energy
+        if math.isinf(self.lam):
+            return residual
+        return closeness(bases) + self.lam * residual
+
+    @property
+    def rounding(self) -> float:
+        """Objective below which the data are fitted to rounding."""
+        return 1e-15 * self.total * (1.0 if math.isinf(self.lam) else self.lam)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where one start ended."""
+
+    bases: Array
+    """Shape (n_subspaces, n_features, subspace_dim)."""
+    labels: Array
+    counts: Array
+    """Samples per subspace."""
+    objective: float
+    """F1 at these labels and bases."""
+    criterion: float
+    """What to compare starts by: the objective, or the sum of leave-one-out residuals."""
+    history: tuple[float, ...]
+    """F1 of the start and after every iteration of the hard phase."""
+    n_iter: int
+    stopped: str
+    """Why: "converged", "max_iter" or "callback"."""
+    anneal_history: tuple[float, ...] = ()
+    """Free energy after every step of the annealed phase."""
