@@ -61,11 +61,11 @@ def top_eigenvectors(a: Array, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
     LAPACK's selective driver, which only NumPy arrays can use, leaves out the back-transformation
-    of the vectors that nobody asked for.
+    of the vectors that nobody asked for; for small matrices that does not pay.
     """
     xp = namespace(a)
     n = a.shape[-1]
-    if is_numpy_namespace(xp):
+    if n > 64 and is_numpy_namespace(xp):
         values, vectors = scipy.linalg.eigh(
             a, subset_by_index=(n - k, n - 1), check_finite=False, driver="evr"
         )
@@ -90,10 +90,9 @@ def chunk_rows(n_features: int, item_bytes: int, n_columns: int = 0) -> int:
 class Rows:
     """Samples as rows of X minus `mean`, visited chunk by chunk, without a copy of X.
 
-    A solver asks for nothing but `chunks()`. Each chunk comes with an `offset`: what is still to
-    be subtracted from every one of its rows, or None. Subtracting it after a product with thin
-    bases costs nothing, but where the mean outweighs the spread it costs digits: there (`explicit`)
-    the chunk itself is centred.
+    A solver asks for `chunks()` and for the `offset` that is still to be subtracted from every row
+    of them. Subtracting it after a product with thin bases costs nothing, but where the mean
+    outweighs the spread it costs digits: there (`explicit`) the chunks themselves are centred.
     """
 
     X: Array
@@ -106,16 +105,18 @@ class Rows:
         """Number of samples and of features."""
         return (int(self.X.shape[0]), int(self.X.shape[1]))
 
-    def chunks(self) -> Iterator[tuple[slice, Array, Array | None]]:
-        """Yield (which rows, the rows, their offset) until all rows were visited."""
+    @property
+    def offset(self) -> Array | None:
+        """What is still to be subtracted from the rows of a chunk, or None."""
+        return None if self.explicit else self.mean
+
+    def chunks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield (which rows, the rows) until all rows were visited."""
         n = self.X.shape[0]
         for start in range(0, n, self.size):
             which = slice(start, min(n, start + self.size))
             chunk = self.X[which, :]
-            if self.mean is not None and self.explicit:
-                yield which, chunk - self.mean, None
-            else:
-                yield which, chunk, self.mean
+            yield which, chunk - self.mean if self.explicit else chunk
 
     def centred(self, which: slice) -> Array:
         """Return some rows with the mean subtracted."""
@@ -147,7 +148,8 @@ def limit_threads(work: float, n_parallel: int = 1) -> AbstractContextManager[An
     """
     if work >= SMALL_WORK and n_parallel == 1:
         return nullcontext()
-    return _threadpools().limit(limits=1, user_api="blas")
+    limit: AbstractContextManager[Any] = _threadpools().limit(limits=1, user_api="blas")
+    return limit
 
 
 def power_of_two_scale(largest: float, eps: float) -> float:

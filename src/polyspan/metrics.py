@@ -24,7 +24,8 @@ __all__ = [
 def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     r"""Average normalised distance between learned and true subspaces, the paper's d_avg.
 
-    .. math:: d_{avg} = \frac1L \sum_l \sqrt{\frac{s - \mathrm{tr}(D_l^T T_{\hat l} T_{\hat l}^T D_l)}{s}}
+    .. math:: d_{avg} = \frac1L \sum_l
+        \sqrt{\frac{s - \mathrm{tr}(D_l^T T_{\hat l} T_{\hat l}^T D_l)}{s}}
 
     The paper pairs D_l with the T_p of largest ‖D_lᵀT_p‖_F and lets no two share one. Here the
     pairing is the one-to-one matching with the largest sum of ‖D_lᵀT_p‖²_F, which does not depend

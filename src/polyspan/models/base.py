@@ -25,7 +25,7 @@ from polyspan.arrays import (
     power_of_two_scale,
 )
 from polyspan.geometry import pairwise_subspace_distances
-from polyspan.solvers.projections import energies, project
+from polyspan.solvers.projections import Stacked, energies, project
 
 
 class UnionOfSubspacesBase(
@@ -64,8 +64,9 @@ class UnionOfSubspacesBase(
         X = self._validate(X, reset=False)
         labels = np.empty(X.shape[0], dtype=np.int64)
         with self._limit_threads(X):
+            stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, _ in self._chunks(X):
-                projections = project(chunk, self.bases_[None, ...], None)
+                projections = project(chunk, stacked)
                 labels[which] = energies(projections)[:, 0, :].argmax(axis=1)
         return labels
 
@@ -109,8 +110,9 @@ class UnionOfSubspacesBase(
         X = self._validate(X, reset=False)
         out = np.empty(X.shape, dtype=self.bases_.dtype)
         with self._limit_threads(X):
+            stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, scale in self._chunks(X):
-                projections = project(chunk, self.bases_[None, ...], None)
+                projections = project(chunk, stacked)
                 labels = energies(projections)[:, 0, :].argmax(axis=1)
                 part = out[which]
                 for p, basis in enumerate(self.bases_):

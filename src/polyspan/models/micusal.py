@@ -35,8 +35,8 @@ class MiCUSaL(UnionOfSubspacesBase):
     .. math:: F_1 = \sum_{l \ne p} d_u^2(S_l, S_p) + \lambda \sum_i \|y_i - P_{S_{l_i}} y_i\|^2
 
     where y_i is the i-th sample minus the mean. A small λ keeps the subspaces together, λ=∞ is
-    K-subspaces. λ weighs squared residuals, so it goes with the scale of the data: the default suits
-    samples of norm about 1.
+    K-subspaces. λ weighs squared residuals, so it goes with the scale of the data (X → aX needs
+    λ → λ/a²): the default suits samples of norm about 1.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ class MiCUSaL(UnionOfSubspacesBase):
         "plain" assigns by the residual, as the paper does. "loo" assigns by the residual to the
         subspace as it would be without the sample: for clusters with few samples (faces, say). It
         minimises no objective, and `labels_` may differ from `predict(X)`.
-    anneal_steps : int, default=60
+    anneal_steps : int, default=80
         Length of the cooling schedule, one power step each.
-    anneal_range : tuple of float, default=(0.3, 0.03)
+    anneal_range : tuple of float, default=(0.3, 0.05)
         First and last temperature, in units of the mean squared residual to one pooled subspace
         of dimension `subspace_dim`.
     max_iter : int, default=300
@@ -157,8 +157,8 @@ class MiCUSaL(UnionOfSubspacesBase):
         n_init: int | str = "auto",
         center: bool = True,
         residual: str = "plain",
-        anneal_steps: int = 60,
-        anneal_range: tuple[float, float] = (0.3, 0.03),
+        anneal_steps: int = 80,
+        anneal_range: tuple[float, float] = (0.3, 0.05),
         max_iter: int = 300,
         tol: float = 1e-6,
         random_state: Any = None,
@@ -238,7 +238,7 @@ class MiCUSaL(UnionOfSubspacesBase):
                 solve(prepared, starts[first : first + size], unit, first, progress)
                 for first in firsts
             )
-        solutions = [solution for group in groups for solution in group]
+        solutions: list[Solution] = [solution for group in groups for solution in group]
         return min(solutions, key=lambda solution: solution.criterion)
 
     def _solve_group(
@@ -262,9 +262,7 @@ class MiCUSaL(UnionOfSubspacesBase):
             # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
             unit = max(unit, machine_epsilon(bases) * problem.total / len(problem.norms), 1e-300)
             schedule = temperatures(unit, *self.anneal_range, self.anneal_steps)
-            bases, cooling = anneal(
-                problem, bases, schedule, leave_one_out=loo, monitor=monitor
-            )
+            bases, cooling = anneal(problem, bases, schedule, leave_one_out=loo, monitor=monitor)
         solutions = []
         for k, solution in enumerate(learn_subspaces(problem, bases, rules, monitor=monitor)):
             refilled = refill_empty(problem, solution, rules, monitor=_shifted(monitor, k))

@@ -35,9 +35,7 @@ class FitProgress:
                 task.call_on_fit_task_begin(estimator=estimator, X=X)
                 self._tasks.append(task)
 
-    def monitor(
-        self, first: int, fitted: Callable[[Array], dict[str, Any]]
-    ) -> Monitor | None:
+    def monitor(self, first: int, fitted: Callable[[Array], dict[str, Any]]) -> Monitor | None:
         """Return what a solver calls after each iteration of a group that begins at `first`.
 
         `fitted` makes fitted attributes of the bases that the solver has, for callbacks that

@@ -34,6 +34,7 @@ def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array]:
         _, sums = assign(single.rows, bases, with_products=True)
         bases = power_update(single, bases, sums.products)
     _, sums = assign(single.rows, bases, with_products=True)
+    assert sums.products is not None
     ritz = xp.linalg.eigvalsh(transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...])
     return (problem.total - float(sums.energy[0])) / problem.rows.shape[0], ritz
 
@@ -82,7 +83,7 @@ def anneal(
         bases = power_update(problem, bases, sums.products)
         if monitor is not None:
             starts = range(bases.shape[0])
-            if all([monitor(r, step, float(free[r]), bases[r, ...]) for r in starts]):
+            stops = [monitor(r, step, float(free[r]), bases[r, ...]) for r in starts]
+            if all(stops):
                 break
     return bases, xp.stack(history)
-

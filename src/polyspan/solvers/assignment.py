@@ -1,4 +1,4 @@
-"""Subspace assignment (Algorithm 1, steps 3 to 6) and, in the same pass, the sums that the update needs.
+"""Subspace assignment (Algorithm 1, steps 3 to 6) and the sums that the update needs, in one pass.
 
 A pass over one chunk of rows returns sums over its samples. That is what one process, a GPU and a
 cluster of workers have in common. All starts of a small problem travel in one product: bases have
@@ -7,11 +7,11 @@ the shape (n_starts, n_subspaces, n_features, subspace_dim).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from polyspan.arrays import Array, Rows, float64_sum, namespace, transpose
 from polyspan.solvers.leave_one_out import Leverage
-from polyspan.solvers.projections import energies, project
+from polyspan.solvers.projections import Stacked, energies, project
 
 
 @dataclass(frozen=True)
@@ -26,100 +26,103 @@ class Sums:
     """What the assignment minimised, where that is not the residual: (n_starts,)."""
     entropy: Array
     """Σ w log w: (n_starts,); 0 for hard labels."""
-    products: Array | None
+    coefficients: Array | None = None
+    """Σ w D_lᵀy: (n_starts, n_subspaces, subspace_dim)."""
+    products: Array | None = None
     """Σ w y (D_lᵀy)ᵀ: (n_starts, n_subspaces, n_features, subspace_dim)."""
 
     def __add__(self, other: Sums) -> Sums:
-        products = self.products
-        if products is not None and other.products is not None:
-            products = products + other.products
-        return Sums(
-            self.counts + other.counts,
-            self.energy + other.energy,
-            self.score + other.score,
-            self.entropy + other.entropy,
-            products,
-        )
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return Sums(*(None if a is None else a + b for a, b in pairs))
+
+    def centred(self, offset: Array | None) -> Sums:
+        """Take the offset of the rows out of the products; in the projections it is none."""
+        if offset is None or self.products is None or self.coefficients is None:
+            return self
+        outer = offset[:, None] * self.coefficients[:, :, None, :]
+        return replace(self, products=self.products - outer)
 
 
-def member_products(
-    chunk: Array, projections: Array, labels: Array, n_subspaces: int, offset: Array | None
-) -> Array:
-    """Return Y_lᵀ(Y_l D_l) of hard clusters.
+def member_sums(
+    chunk: Array, projections: Array, labels: Array, n_subspaces: int
+) -> tuple[Array, Array]:
+    """Return Σ D_lᵀy and Y_lᵀ(Y_l D_l) of hard clusters.
 
     Each sample counts in one cluster only: gathering members costs 1/L of the assignment
     product, where masking would cost all of it again.
     """
-    xp = namespace(chunk, projections)
+    xp = namespace(chunk)
     starts, s = projections.shape[1], projections.shape[3]
-    products = xp.zeros((starts, n_subspaces, chunk.shape[1], s), dtype=chunk.dtype)
+    coefficients = xp.empty((starts, n_subspaces, s), dtype=chunk.dtype)
+    products = xp.empty((starts, n_subspaces, chunk.shape[1], s), dtype=chunk.dtype)
+    # The projection of each sample on its own subspace, in one contiguous block per start.
+    own = xp.take_along_axis(projections, labels[..., None, None], axis=2)
+    own = xp.asarray(xp.permute_dims(own[:, :, 0, :], (1, 0, 2)), copy=True)
     for r in range(starts):
-        own = labels[:, r]
         for p in range(n_subspaces):
-            members = xp.nonzero(own == p)[0]
-            coefficients = xp.take(projections[:, r, p, :], members, axis=0)
-            product = transpose(xp.take(chunk, members, axis=0)) @ coefficients
-            if offset is not None:
-                product = product - offset[:, None] * xp.sum(coefficients, axis=0)[None, :]
-            products[r, p, ...] = product
-    return products
+            members = xp.nonzero(labels[:, r] == p)[0]
+            theirs = xp.take(own[r, ...], members, axis=0)
+            coefficients[r, p, :] = xp.sum(theirs, axis=0)
+            # The thin factor on the left: in float32 a quarter faster than on the right.
+            product = transpose(theirs) @ xp.take(chunk, members, axis=0)
+            products[r, p, ...] = transpose(product)
+    return coefficients, products
 
 
 def assign_chunk(
     chunk: Array,
-    bases: Array,
-    offset: Array | None,
+    stacked: Stacked,
     *,
     with_products: bool,
     leverage: Leverage | None = None,
 ) -> tuple[Array, Sums]:
     """Give every row to its nearest subspace; return labels (n, n_starts) and sums."""
-    xp = namespace(chunk, bases)
-    n_subspaces = bases.shape[1]
-    projections = project(chunk, bases, offset)
+    xp = namespace(chunk)
+    n_subspaces = stacked.shape[1]
+    projections = project(chunk, stacked)
     energy = energies(projections)
     if leverage is None:
         labels = xp.argmax(energy, axis=2)
         won = xp.max(energy, axis=2)
-        score = xp.zeros((bases.shape[0],), dtype=xp.float64)
+        score = xp.zeros((stacked.shape[0],), dtype=xp.float64)
     else:
         residuals = leverage.residuals(projections, energy)
         labels = xp.argmin(residuals, axis=2)
         won = xp.sum(xp.where(_one_hot(labels, n_subspaces), energy, 0.0), axis=2)
         score = float64_sum(xp.min(residuals, axis=2), axis=0)
     counts = xp.sum(xp.astype(_one_hot(labels, n_subspaces), xp.int64), axis=0)
-    products = None
-    if with_products:
-        products = member_products(chunk, projections, labels, n_subspaces, offset)
     energy_sum = float64_sum(won, axis=0)
-    return labels, Sums(counts, energy_sum, score, xp.zeros_like(energy_sum), products)
+    sums = Sums(counts, energy_sum, score, xp.zeros_like(energy_sum))
+    if with_products:
+        coefficients, products = member_sums(chunk, projections, labels, n_subspaces)
+        sums = replace(sums, coefficients=coefficients, products=products)
+    return labels, sums
 
 
 def weigh_chunk(
     chunk: Array,
-    bases: Array,
-    offset: Array | None,
+    stacked: Stacked,
     temperature: float,
     *,
     leverage: Leverage | None = None,
 ) -> tuple[Array, Sums]:
     """Share every row out with weights ∝ exp(-r/τ); return weights (n, n_starts, L) and sums."""
-    xp = namespace(chunk, bases)
-    starts, n_subspaces, m, s = bases.shape
-    projections = project(chunk, bases, offset)
+    xp = namespace(chunk)
+    starts, n_subspaces, m, s = stacked.shape
+    projections = project(chunk, stacked)
     energy = energies(projections)
     # ‖y‖² is common to all subspaces: the residual and minus the energy give the same weights.
     gain = energy if leverage is None else -leverage.residuals(projections, energy)
     weights, log_weights = _softmax(gain / temperature)
     weighted = xp.reshape(projections * weights[..., None], (chunk.shape[0], -1))
     products = transpose(chunk) @ weighted
-    if offset is not None:
-        products = products - offset[:, None] * xp.sum(weighted, axis=0)[None, :]
+    coefficients = xp.reshape(xp.sum(weighted, axis=0), (starts, n_subspaces, s))
     products = xp.permute_dims(xp.reshape(products, (m, starts, n_subspaces, s)), (1, 2, 0, 3))
     energy_sum = float64_sum(weights * energy, axis=(0, 2))
     entropy = float64_sum(weights * log_weights, axis=(0, 2))
     score = -float64_sum(weights * gain, axis=(0, 2))
-    return weights, Sums(xp.sum(weights, axis=0), energy_sum, score, entropy, products)
+    counts = xp.sum(weights, axis=0)
+    return weights, Sums(counts, energy_sum, score, entropy, coefficients, products)
 
 
 def assign(
@@ -127,15 +130,14 @@ def assign(
 ) -> tuple[Array, Sums]:
     """Run `assign_chunk` over all rows; labels have the shape (n_samples, n_starts)."""
     parts, total = [], None
-    for which, chunk, offset in rows.chunks():
+    stacked = Stacked.of(bases, rows.offset)
+    for which, chunk in rows.chunks():
         own = None if leverage is None else leverage.rows(which)
-        labels, sums = assign_chunk(
-            chunk, bases, offset, with_products=with_products, leverage=own
-        )
+        labels, sums = assign_chunk(chunk, stacked, with_products=with_products, leverage=own)
         parts.append(labels)
         total = sums if total is None else total + sums
     assert total is not None
-    return _concatenate(parts), total
+    return _concatenate(parts), total.centred(rows.offset)
 
 
 def weigh(
@@ -143,13 +145,14 @@ def weigh(
 ) -> tuple[Array, Sums]:
     """Run `weigh_chunk` over all rows; weights have the shape (n_samples, n_starts, L)."""
     parts, total = [], None
-    for which, chunk, offset in rows.chunks():
+    stacked = Stacked.of(bases, rows.offset)
+    for which, chunk in rows.chunks():
         own = None if leverage is None else leverage.rows(which)
-        weights, sums = weigh_chunk(chunk, bases, offset, temperature, leverage=own)
+        weights, sums = weigh_chunk(chunk, stacked, temperature, leverage=own)
         parts.append(weights)
         total = sums if total is None else total + sums
     assert total is not None
-    return _concatenate(parts), total
+    return _concatenate(parts), total.centred(rows.offset)
 
 
 def _concatenate(parts: list[Array]) -> Array:

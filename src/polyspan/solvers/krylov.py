@@ -1,61 +1,82 @@
-"""Leading eigenvectors of a large symmetric operator from products alone."""
+"""Leading eigenvectors of a symmetric operator from products alone."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-
-from sklearn.exceptions import ConvergenceWarning
+from dataclasses import dataclass
 
 from polyspan.arrays import Array, machine_epsilon, namespace, top_eigenvectors, transpose
 from polyspan.geometry import orthonormal_columns
 
-# Blocks per restart: more need fewer restarts and more memory, (KRYLOV_BLOCKS + 1)·m·s numbers.
+# Blocks per cycle: more need fewer cycles and more memory, KRYLOV_BLOCKS·n·(s + EXTRA) numbers.
 KRYLOV_BLOCKS = 5
-MAX_RESTARTS = 200
+# Columns beside the start. Without them a start that is invariant already, but not leading,
+# would be returned as it came.
+EXTRA = 2
 
 
-def leading_subspace(apply: Callable[[Array], Array], start: Array) -> Array:
-    """Return an orthonormal basis of the leading invariant subspace of a semidefinite operator.
+@dataclass(frozen=True)
+class Leading:
+    """An orthonormal basis of the leading eigenspace, as far as it was found."""
 
-    Restarted block Krylov with Rayleigh-Ritz: span [V, AV, …, AᵏV], keep the best vectors, start
-    again from them, until ‖AV - VΘ‖ is at rounding level.
+    values: Array
+    vectors: Array
+    converged: bool
+
+
+def leading_subspace(
+    apply: Callable[[Array], Array], start: Array, *, max_cycles: int, near: float = float("inf")
+) -> Leading:
+    """Find the leading eigenvectors of a semidefinite operator by restarted block Krylov.
+
+    Span [V, AV, …, AᵏV], take the best vectors in it (Rayleigh-Ritz), start again from them,
+    until ‖AV - VΘ‖ is a small share of ‖Θ‖ (4e-10 in double precision, so that the trace of
+    VᵀAV is right to rounding).
 
     Parameters
     ----------
     apply : callable
         Multiplies a block of shape (n, k) by the operator.
     start : array of shape (n, s)
-        Orthonormal; the better it is, the fewer products are needed.
+        The better it is, the fewer products are needed.
+    max_cycles : int
+    near : float, default=inf
+        Give up at once if the start is not this good, as a share of ‖Θ‖.
     """
     xp = namespace(start)
-    s = start.shape[1]
-    tolerance = 100.0 * machine_epsilon(start)
-    vectors = start
-    for _ in range(MAX_RESTARTS):
-        image = apply(vectors)
-        theta = transpose(vectors) @ image
-        error = float(xp.linalg.vector_norm(image - vectors @ theta))
-        size = float(xp.linalg.vector_norm(theta))
-        if error <= tolerance * size:
-            return vectors
-        blocks, images = [vectors], [image]
-        for _ in range(KRYLOV_BLOCKS - 1):
-            basis = xp.concat(blocks, axis=1)
-            fresh = images[-1]
-            for _ in range(2):  # twice is enough for orthogonality to rounding
-                fresh = fresh - basis @ (transpose(basis) @ fresh)
-                fresh = orthonormal_columns(fresh)
-            blocks.append(fresh)
-            images.append(apply(fresh))
-        basis, image = xp.concat(blocks, axis=1), xp.concat(images, axis=1)
+    n, s = start.shape
+    width = s + EXTRA
+    tol = machine_epsilon(start) ** 0.6
+    # cos(0), cos(1), … fills the circle evenly: columns that no data are orthogonal to by design.
+    filler = xp.cos(xp.astype(xp.arange(n * EXTRA), start.dtype))
+    block = orthonormal_columns(xp.concat([start, xp.reshape(filler, (n, EXTRA))], axis=1))
+    n_blocks = max(1, min(KRYLOV_BLOCKS, n // width))
+    basis = xp.empty((n, n_blocks * width), dtype=start.dtype)
+    image = xp.empty_like(basis)
+    for cycle in range(max_cycles):
+        for j in range(n_blocks):
+            here = slice(j * width, (j + 1) * width)
+            basis[:, here], image[:, here] = block, apply(block)
+            if cycle == 0 and j == 0 and _residual(block[:, :s], image[:, :s]) > near:
+                return Leading(xp.zeros((s,), dtype=start.dtype), start, False)
+            if j + 1 < n_blocks:
+                so_far = basis[:, : here.stop]
+                fresh = image[:, here] - so_far @ (transpose(so_far) @ image[:, here])
+                block = orthonormal_columns(fresh)
         projected = transpose(basis) @ image
-        _, small = top_eigenvectors((projected + transpose(projected)) / 2.0, s)
-        vectors = orthonormal_columns(basis @ small)
-    warnings.warn(
-        f"the leading {s} eigenvectors were not found to rounding in {MAX_RESTARTS} restarts "
-        f"(residual {error:.2g} of {size:.2g}): the update is not exact",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
-    return vectors
+        values, ritz = top_eigenvectors((projected + transpose(projected)) / 2.0, width)
+        block = basis @ ritz
+        converged = _residual(block[:, :s], image @ ritz[:, :s]) <= tol
+        if converged:
+            break
+        block = orthonormal_columns(block)
+    return Leading(values[:s], orthonormal_columns(block[:, :s]), converged)
+
+
+def _residual(vectors: Array, image: Array) -> float:
+    """Return ‖AV - VΘ‖ / ‖Θ‖ with Θ = VᵀAV."""
+    xp = namespace(vectors)
+    theta = transpose(vectors) @ image
+    size = float(xp.linalg.vector_norm(theta))
+    error = float(xp.linalg.vector_norm(image - vectors @ theta))
+    return error / size if size > 0 else float("inf")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from polyspan.arrays import Array, Rows, machine_epsilon, namespace, transpose
-from polyspan.solvers.projections import project
+from polyspan.solvers.projections import Stacked, project
 
 # A sample that carries a direction alone has h=1; its residual without itself is then not
 # infinite but unknown. 1-h is kept above this.
@@ -48,8 +48,9 @@ def measure_leverage(rows: Rows, bases: Array, weights: Array, norms: Array) -> 
     """Sum G = Σ w ppᵀ over all rows and factor its inverse."""
     xp = namespace(bases)
     gram = None
-    for which, chunk, offset in rows.chunks():
-        p = xp.permute_dims(project(chunk, bases, offset), (1, 2, 0, 3))
+    stacked = Stacked.of(bases, rows.offset)
+    for which, chunk in rows.chunks():
+        p = xp.permute_dims(project(chunk, stacked), (1, 2, 0, 3))
         w = xp.permute_dims(weights[which, ...], (1, 2, 0))[..., None]
         part = transpose(p * w) @ p
         gram = part if gram is None else gram + part

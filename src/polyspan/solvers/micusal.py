@@ -9,7 +9,7 @@ from polyspan.geometry import orthonormal_columns
 from polyspan.solvers.assignment import assign
 from polyspan.solvers.leave_one_out import Leverage, measure_leverage
 from polyspan.solvers.problem import Monitor, Problem, Solution
-from polyspan.solvers.projections import energies, project
+from polyspan.solvers.projections import Stacked, energies, project
 from polyspan.solvers.updates import exact_update, power_update
 
 
@@ -153,11 +153,9 @@ def _worst_represented(
     """Return a basis of the samples with the largest residuals, another share on every turn."""
     xp = namespace(solution.bases)
     n_subspaces, _, s = solution.bases.shape
+    stacked = Stacked.of(solution.bases[None, ...], rows.offset)
     energy = xp.concat(
-        [
-            xp.max(energies(project(chunk, solution.bases[None, ...], offset))[:, 0, :], axis=1)
-            for _, chunk, offset in rows.chunks()
-        ],
+        [xp.max(energies(project(chunk, stacked))[:, 0, :], axis=1) for _, chunk in rows.chunks()],
         axis=0,
     )
     worst = xp.argsort(norms - energy, descending=True)

@@ -1,4 +1,4 @@
-"""From validated data to a problem that a solver can work on: centring, scaling, reduction to the span."""
+"""From validated data to a problem to work on: centring, scaling, reduction to the span."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Problem:
 
     .. math:: F_1 = \sum_{l \ne p} d_u^2(S_l, S_p) + \lambda \sum_i \|y_i - P_{l_i} y_i\|^2
 
-    For λ=∞ (K-subspaces) the first term is left out and λ counts as 1: the sum of squared residuals.
+    For λ=∞ (K-subspaces) the first term is left out and λ counts as 1.
     """
 
     rows: Rows

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from polyspan.arrays import Array, namespace
 
 
-def project(chunk: Array, bases: Array, offset: Array | None) -> Array:
-    """Return D_lᵀy of every row with every basis, (n, n_starts, n_subspaces, subspace_dim).
+@dataclass(frozen=True)
+class Stacked:
+    """Bases of all starts side by side, ready for one product with a chunk of rows.
 
-    One product with all bases side by side.
+    Small next to the data, it is all that a worker needs to know about the model.
     """
-    xp = namespace(chunk, bases)
-    starts, n_subspaces, m, s = bases.shape
-    stacked = xp.reshape(xp.permute_dims(bases, (2, 0, 1, 3)), (m, -1))
-    projections = chunk @ stacked
-    if offset is not None:
-        projections = projections - offset @ stacked
-    return xp.reshape(projections, (chunk.shape[0], starts, n_subspaces, s))
+
+    matrix: Array
+    """Shape (n_features, n_starts * n_subspaces * subspace_dim)."""
+    shift: Array | None
+    """Projections of the offset of the rows, or None where they have none."""
+    shape: tuple[int, int, int, int]
+    """(n_starts, n_subspaces, n_features, subspace_dim)."""
+
+    @classmethod
+    def of(cls, bases: Array, offset: Array | None = None) -> Stacked:
+        """Stack bases for rows from which `offset` is still to be subtracted."""
+        xp = namespace(bases)
+        matrix = xp.reshape(xp.permute_dims(bases, (2, 0, 1, 3)), (bases.shape[2], -1))
+        return cls(matrix, None if offset is None else offset @ matrix, tuple(bases.shape))
+
+
+def project(chunk: Array, stacked: Stacked) -> Array:
+    """Return D_lᵀy of every row with every basis, (n, n_starts, n_subspaces, subspace_dim)."""
+    starts, n_subspaces, _, s = stacked.shape
+    projections = chunk @ stacked.matrix
+    if stacked.shift is not None:
+        projections -= stacked.shift
+    return namespace(chunk).reshape(projections, (chunk.shape[0], starts, n_subspaces, s))
 
 
 def energies(projections: Array) -> Array:

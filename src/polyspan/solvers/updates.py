@@ -1,9 +1,13 @@
-"""Subspace update (Algorithm 1, steps 7 to 13): maximise tr(QᵀA_lQ), one subspace at a time.
+"""Subspace update (Algorithm 1, steps 7 to 13): raise tr(D_lᵀA_lD_l) for every subspace.
 
 A_l = pull Σ_{p≠l} D_pD_pᵀ + data S_l, with S_l the scatter of the members of subspace l.
 """
 
 from __future__ import annotations
+
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.arrays import (
     Array,
@@ -19,13 +23,21 @@ from polyspan.solvers.problem import Problem
 
 # Up to this many features a dense eigensolver is cheaper than products to full accuracy.
 DENSE_FEATURES = 1024
+# A Gram matrix of this many times as many rows as wanted eigenvectors is worth products.
+PRODUCTS_FROM = 10
+# Cycles of products before an update from a large scatter gives up.
+MAX_CYCLES = 100
 
 
 def power_update(problem: Problem, bases: Array, products: Array) -> Array:
-    """Take one power step D_l ← orth(A_lD_l) for l = 1…L in turn, all starts at once.
+    """Take one power step for all subspaces of all starts at once.
 
-    A_l is positive semidefinite, so tr(QᵀA_lQ) is convex in Q and its tangent at D_l is a lower
-    bound, which any orthonormal basis of the span of A_lD_l maximises: the objective never rises.
+    With W = [D_1 … D_L], minimising F1 is maximising ‖WᵀW‖² + λ Σ tr(D_lᵀS_lD_l), since the
+    diagonal blocks of WᵀW are identities. Both terms are convex in W (the first is a Schatten
+    norm to the fourth), so the tangent at W is a lower bound, which orthonormal bases of the
+    blocks of its gradient, D_l ← orth(Σ_p D_pD_pᵀD_l + λ/2 S_lD_l), maximise: the objective never
+    rises. The sum has p=l in it; without that the bound would hold for one l at a time only, and
+    all subspaces could not be stepped in one product.
 
     Parameters
     ----------
@@ -34,23 +46,19 @@ def power_update(problem: Problem, bases: Array, products: Array) -> Array:
     """
     xp = namespace(bases)
     starts, n_subspaces, m, s = bases.shape
-    wide = xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (starts, m, n_subspaces * s))
-    wide = xp.asarray(wide, copy=True)
-    updated = xp.empty_like(bases)
-    for p in range(n_subspaces):
-        own = bases[:, p, :, :]
-        step = problem.data * products[:, p, :, :]
-        if problem.pull:
-            # `wide` holds the own basis too, whose share in the product is D_l itself.
-            step = step + problem.pull * (wide @ (transpose(wide) @ own) - own)
-        # A shift of A_l by a rounding unit changes no result, keeps it semidefinite, and where
-        # A_lD_l has not full rank (an empty cluster) keeps the old directions.
-        size = xp.max(xp.abs(step), axis=(1, 2), keepdims=True)
+    gradient = problem.data * products
+    if problem.pull:
+        wide = xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (starts, m, n_subspaces * s))
+        others = wide @ (transpose(wide) @ wide)
+        others = xp.permute_dims(xp.reshape(others, (starts, m, n_subspaces, s)), (0, 2, 1, 3))
+        gradient = gradient + problem.pull * others
+    else:
+        # A shift by a rounding unit changes no result, keeps S_l semidefinite, and where S_lD_l
+        # has not full rank (few members, or none) keeps the old directions.
+        size = xp.max(xp.abs(gradient), axis=(2, 3), keepdims=True)
         shift = xp.where(size > 0, size * machine_epsilon(bases), xp.ones_like(size))
-        new = orthonormal_columns(step + shift * own)
-        updated[:, p, :, :] = new
-        wide[:, :, p * s : (p + 1) * s] = new
-    return updated
+        gradient = gradient + shift * bases
+    return orthonormal_columns(gradient)
 
 
 def exact_update(problem: Problem, bases: Array, labels: Array) -> Array:
@@ -79,48 +87,76 @@ def _exact_basis(problem: Problem, bases: Array, labels: Array, p: int) -> Array
         return bases[p, ...]
     if n_columns < m:
         factor = _thin_factor(problem, others, labels, p)
-        _, vectors = top_eigenvectors(transpose(factor) @ factor, min(s, n_columns))
-        leading = factor @ vectors
-    elif m <= DENSE_FEATURES:
+        values, vectors = _top_of_gram(factor @ transpose(factor), factor @ bases[p, ...])
+        return _complete(values, transpose(factor) @ vectors, bases[p, ...])
+    if m <= DENSE_FEATURES:
         matrix = problem.data * _scatter(problem.rows, labels, p)
         for other in others:
             matrix = matrix + problem.pull * (other @ transpose(other))
-        _, leading = top_eigenvectors(matrix, s)
-    else:
-        return leading_subspace(
-            lambda block: _apply(problem, others, labels, p, block), bases[p, ...]
+        return top_eigenvectors(matrix, s)[1]
+    found = leading_subspace(
+        lambda block: _apply(problem, others, labels, p, block),
+        bases[p, ...],
+        max_cycles=MAX_CYCLES,
+    )
+    if not found.converged:
+        warnings.warn(
+            f"the leading {s} eigenvectors of subspace {p} were not found to rounding in "
+            f"{MAX_CYCLES} cycles: its update is not exact",
+            ConvergenceWarning,
+            stacklevel=2,
         )
-    return _complete(leading, bases[p, ...])
+    return found.vectors
 
 
-def _complete(leading: Array, old: Array) -> Array:
-    """Orthonormalise, filling directions that A_l does not determine from the old basis."""
+def _top_of_gram(gram: Array, old: Array) -> tuple[Array, Array]:
+    """Return the leading eigenpairs of a Gram matrix.
+
+    Near the solution one cycle of products from the old basis finds them in half the time that
+    LAPACK's reduction to tridiagonal form takes; otherwise LAPACK does it.
+    """
+    n, s = old.shape
+    if n >= PRODUCTS_FROM * s:
+        found = leading_subspace(lambda block: gram @ block, old, max_cycles=1, near=0.3)
+        if found.converged:
+            return found.values, found.vectors
+    return top_eigenvectors(gram, min(n, s))
+
+
+def _complete(values: Array, images: Array, old: Array) -> Array:
+    """Turn MV into orthonormal eigenvectors of MMᵀ, given the eigenvalues of MᵀM.
+
+    The images are orthogonal to rounding times the spread of the eigenvalues: where that is
+    wide they are orthonormalised, and where A_l leaves directions open the old ones fill them.
+    """
     xp = namespace(old)
     s = old.shape[1]
-    size = xp.linalg.vector_norm(leading, axis=0)
-    keep = size > xp.max(size) * machine_epsilon(old) * 100.0
-    leading = leading[:, keep]
-    if leading.shape[1] < s:
-        leading = xp.concat([leading / xp.max(size), old], axis=1)
-    return orthonormal_columns(leading)[:, :s]
+    largest, smallest = float(values[0]), float(values[-1])
+    if images.shape[1] == s and smallest > 1e-3 * largest:
+        return images / xp.sqrt(values)
+    known = values > largest * machine_epsilon(old) * 100.0
+    n_known = int(xp.sum(xp.astype(known, xp.int64)))
+    images = images[:, :n_known] / xp.sqrt(values[:n_known])
+    return orthonormal_columns(xp.concat([images, old], axis=1) if n_known < s else images)[:, :s]
 
 
 def _members(rows: Rows, labels: Array, p: int) -> list[Array]:
     """Return the centred members of subspace p, chunk by chunk."""
     xp = namespace(labels)
     parts = []
-    for which, chunk, offset in rows.chunks():
+    for which, chunk in rows.chunks():
         members = xp.take(chunk, xp.nonzero(labels[which] == p)[0], axis=0)
-        parts.append(members if offset is None else members - offset)
+        parts.append(members if rows.offset is None else members - rows.offset)
     return parts
 
 
 def _thin_factor(problem: Problem, others: list[Array], labels: Array, p: int) -> Array:
-    """Return M = [√pull D_q …, √data Y_lᵀ] with A_l = M Mᵀ."""
+    """Return the thin M with A_l = MᵀM: rows √pull D_qᵀ … and √data Y_l."""
     xp = namespace(labels)
-    parts = [problem.pull**0.5 * other for other in others]
-    parts += [problem.data**0.5 * transpose(part) for part in _members(problem.rows, labels, p)]
-    return xp.concat(parts, axis=1)
+    parts = [transpose(problem.pull**0.5 * other) for other in others]
+    for part in _members(problem.rows, labels, p):
+        parts.append(part if problem.data == 1.0 else problem.data**0.5 * part)
+    return xp.concat(parts, axis=0)
 
 
 def _scatter(rows: Rows, labels: Array, p: int) -> Array:

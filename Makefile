@@ -1,0 +1,39 @@
+# Every target makes the virtual environment first when there is none; Python and make are enough.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint bench format clean
+
+help:
+	@echo "make demo    what polyspan does, in a table and a picture (about 20 s)"
+	@echo "make test    all tests, with coverage"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
+
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: $(READY)
+	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py $(ROWS)
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

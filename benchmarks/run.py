@@ -1,0 +1,50 @@
+"""Run benchmark rows by name (`python benchmarks/run.py faces scene`), or all of them."""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"  # before NumPy is loaded: a BLAS reads it once
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from rows import ROWS
+from timing import machine
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".part") as file:
+        file.write(text)
+    Path(file.name).replace(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rows", nargs="*", metavar="row", help=f"of {', '.join(ROWS)}")
+    parser.add_argument("--output", type=Path, default=Path("build/benchmarks.json"))
+    options = parser.parse_args()
+    unknown = [name for name in options.rows if name not in ROWS]
+    if unknown:
+        parser.error(f"no row is named {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    about = machine()
+    print("; ".join(f"{key} {value}" for key, value in about.items()), flush=True)
+    results = []
+    for name in options.rows or ROWS:
+        for row in ROWS[name]():
+            results.append(row)
+            values = [
+                f"{key} {value:.4g}" for key, value in row.items() if isinstance(value, float)
+            ]
+            print(f"{row['row']}: " + "; ".join(values), flush=True)
+            write_whole(options.output, json.dumps({"machine": about, "rows": results}, indent=2))
+    print(f"written to {options.output}")
+
+
+if __name__ == "__main__":
+    main()
