@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
+
 import numpy as np
 
 from polyspan import MiCUSaL
-from timing import resident_peak_mb
+
+
+def resident_mb() -> float:
+    """Return the resident size of this process now, in MB of 10⁶ bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return float(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError("the resident size is read from /proc/self/status, which is not there")
 
 
 def main() -> None:
@@ -13,11 +24,19 @@ def main() -> None:
     X = np.empty((200_000, 784), dtype=np.float32)
     for k in range(0, len(X), 2000):
         X[k : k + 2000] = rng.standard_normal((2000, 784), dtype=np.float32)
-    # A small fit first: what the libraries take when first used is not the memory of this fit.
-    MiCUSaL(10, 10, random_state=0, max_iter=2, tol=1.0).fit(X[:500])
-    before = resident_peak_mb()
+    before, highest, done = resident_mb(), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            highest[0] = max(highest[0], resident_mb())
+            time.sleep(0.002)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     MiCUSaL(10, 10, random_state=0, anneal_steps=5, max_iter=5, tol=1e-3).fit(X)
-    print(resident_peak_mb() - before, X.nbytes / 1e6)
+    done.set()
+    watcher.join()
+    print(highest[0] - before, X.nbytes / 1e6)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,11 @@ def scene() -> Iterator[Row]:
     yield from per_iteration("scene 600/722/5/12", shape, ("exact", "power"), 10, 5)
 
 
+def smoke() -> Iterator[Row]:
+    """Run the smallest size, for correctness only."""
+    yield from per_iteration("smoke 60/90/3/4", (60, 90, 3, 4), ("exact", "power"), 5, 1)
+
+
 def restarts() -> Iterator[Row]:
     """Eight random starts to tol 1e-6: total CPU time and best objective, six draws."""
     found: dict[str, list[float]] = {"literal": [], "float64": [], "float32": []}
@@ -242,6 +247,7 @@ def table2() -> Iterator[Row]:
 
 
 ROWS = {
+    "smoke": smoke,
     "faces": faces,
     "scene": scene,
     "restarts": restarts,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import resource
 import subprocess
 import time
 import tracemalloc
@@ -40,11 +39,6 @@ def peak_mib(run: Run) -> float:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak / 2**20
-
-
-def resident_peak_mb() -> float:
-    """Return the largest resident size of this process so far, in MB of 10⁶ bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def machine() -> dict[str, str]:

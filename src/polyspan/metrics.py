@@ -113,8 +113,8 @@ def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> floa
     --------
     >>> import numpy as np
     >>> from polyspan.metrics import relative_reconstruction_error
-    >>> relative_reconstruction_error(np.array([[3.0, 4.0]]), np.array([[3.0, 3.0]]))
-    0.04
+    >>> relative_reconstruction_error(np.array([[0.0, 4.0]]), np.array([[0.0, 3.0]]))
+    0.0625
     """
     if X_true.ndim != 2 or X_true.shape != X_reconstructed.shape:
         raise ValueError(

@@ -239,7 +239,7 @@ class MiCUSaL(UnionOfSubspacesBase):
                 for first in firsts
             )
         solutions: list[Solution] = [solution for group in groups for solution in group]
-        return min(solutions, key=lambda solution: solution.criterion)
+        return _first_of_the_best(solutions)
 
     def _solve_group(
         self,
@@ -369,6 +369,13 @@ class MiCUSaL(UnionOfSubspacesBase):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def _first_of_the_best(solutions: list[Solution]) -> Solution:
+    """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
+    lowest = min(solution.criterion for solution in solutions)
+    enough = lowest + 1e-9 * abs(lowest)
+    return next(solution for solution in solutions if solution.criterion <= enough)
 
 
 def _two_temperatures(values: Any) -> tuple[float, float]:

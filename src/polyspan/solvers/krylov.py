@@ -60,9 +60,7 @@ def leading_subspace(
             if cycle == 0 and j == 0 and _residual(block[:, :s], image[:, :s]) > near:
                 return Leading(xp.zeros((s,), dtype=start.dtype), start, False)
             if j + 1 < n_blocks:
-                so_far = basis[:, : here.stop]
-                fresh = image[:, here] - so_far @ (transpose(so_far) @ image[:, here])
-                block = orthonormal_columns(fresh)
+                block = _orthogonal_to(basis[:, : here.stop], image[:, here])
         projected = transpose(basis) @ image
         values, ritz = top_eigenvectors((projected + transpose(projected)) / 2.0, width)
         block = basis @ ritz
@@ -71,6 +69,21 @@ def leading_subspace(
             break
         block = orthonormal_columns(block)
     return Leading(values[:s], orthonormal_columns(block[:, :s]), converged)
+
+
+def _orthogonal_to(basis: Array, block: Array) -> Array:
+    """Orthonormalise a block against a basis, again where the first time was not enough.
+
+    It is not where little of the block lies outside the span of the basis.
+    """
+    xp = namespace(basis)
+    inside = transpose(basis) @ block
+    for _ in range(3):
+        block = orthonormal_columns(block - basis @ inside)
+        inside = transpose(basis) @ block
+        if float(xp.max(xp.abs(inside))) <= 100.0 * machine_epsilon(basis):
+            break
+    return block
 
 
 def _residual(vectors: Array, image: Array) -> float:

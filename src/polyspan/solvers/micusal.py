@@ -12,6 +12,9 @@ from polyspan.solvers.problem import Monitor, Problem, Solution
 from polyspan.solvers.projections import Stacked, energies, project
 from polyspan.solvers.updates import exact_update, power_update
 
+# Iterations without a better assignment after which leave-one-out residuals are given up.
+PATIENCE = 10
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -38,41 +41,25 @@ def learn_subspaces(
     bases : array of shape (n_starts, n_subspaces, n_features, subspace_dim)
     """
     xp = namespace(bases)
-    active = list(range(bases.shape[0]))
-    histories: list[list[float]] = [[] for _ in active]
-    ended: dict[int, Solution] = {}
+    runs = [_Run(problem, rules) for _ in range(bases.shape[0])]
+    active = list(range(len(runs)))
     labels: Array | None = None
     for iteration in range(rules.max_iter + 1):
         leverage = _leverage(problem, bases, labels, rules)
-        previous = labels
         labels, sums = assign(
             problem.rows, bases, with_products=rules.solver == "power", leverage=leverage
         )
         values = [float(v) for v in problem.objective(bases, sums.energy)]
         keep = []
         for k, start in enumerate(active):
-            history = histories[start]
-            history.append(values[k])
-            settled = _settled(problem, history, rules)
-            if rules.leave_one_out:
-                # The iteration minimises no F1; only equal labels tell that it is over.
-                same = previous is not None and bool(xp.all(labels[:, k] == previous[:, k]))
-                settled = settled and same
-            asked = monitor is not None and monitor(start, iteration, values[k], bases[k, ...])
-            if not settled and not asked and iteration < rules.max_iter:
+            criterion = values[k] if leverage is None else float(sums.score[k])
+            run = runs[start]
+            run.see(bases[k, ...], labels[:, k], sums.counts[k, :], values[k], criterion)
+            if monitor is not None and monitor(start, iteration, values[k], bases[k, ...]):
+                run.stopped = run.stopped or "callback"
+            if not run.stopped:
                 keep.append(k)
-                continue
-            ended[start] = Solution(
-                bases=bases[k, ...],
-                labels=labels[:, k],
-                counts=sums.counts[k, :],
-                objective=values[k],
-                criterion=float(sums.score[k]) if leverage is not None else values[k],
-                history=tuple(history),
-                n_iter=iteration,
-                stopped="converged" if settled else "callback" if asked else "max_iter",
-            )
-        if not keep:
+        if not keep or iteration == rules.max_iter:
             break
         if len(keep) < len(active):
             active = [active[k] for k in keep]
@@ -80,8 +67,60 @@ def learn_subspaces(
             bases, labels = xp.take(bases, which, axis=0), xp.take(labels, which, axis=1)
             if sums.products is not None:
                 sums = replace(sums, products=xp.take(sums.products, which, axis=0))
-        bases = _update(problem, bases, labels, sums.products, rules)
-    return [ended[start] for start in range(len(histories))]
+        bases = _update(problem, bases, labels, sums.products)
+    return [run.solution() for run in runs]
+
+
+class _Run:
+    """What one start has been through: its history, where it stands, and why it stopped."""
+
+    def __init__(self, problem: Problem, rules: Rules) -> None:
+        self._problem, self._rules = problem, rules
+        self._history: list[float] = []
+        self._labels: Array | None = None
+        self._kept: Solution | None = None
+        self.stopped = ""
+
+    def see(
+        self, bases: Array, labels: Array, counts: Array, objective: float, criterion: float
+    ) -> None:
+        """Take note of an assignment and decide whether it was the last one."""
+        self._history.append(objective)
+        here = Solution(
+            bases=bases,
+            labels=labels,
+            counts=counts,
+            objective=objective,
+            criterion=criterion,
+            history=tuple(self._history),
+            n_iter=len(self._history) - 1,
+            stopped="",
+        )
+        if not self._rules.leave_one_out:
+            self._kept = here
+            self.stopped = "converged" if self._settled() else ""
+            return
+        # Leave-one-out residuals descend on no objective, and labels can go round in circles:
+        # the best assignment is kept, and the run is over when none better comes for a while.
+        same = self._labels is not None and bool(namespace(labels).all(labels == self._labels))
+        self._labels = labels
+        if self._kept is None or self._kept.n_iter == 0 or criterion < self._kept.criterion:
+            self._kept = here
+        stale = here.n_iter - self._kept.n_iter >= PATIENCE
+        self.stopped = "converged" if stale or (same and self._settled()) else ""
+
+    def _settled(self) -> bool:
+        if len(self._history) < 2:
+            return False
+        change = self._history[-2] - self._history[-1]
+        if self._rules.leave_one_out:
+            change = abs(change)
+        smallest = max(self._rules.tol * abs(self._history[-1]), self._problem.rounding)
+        return change <= smallest
+
+    def solution(self) -> Solution:
+        assert self._kept is not None
+        return replace(self._kept, stopped=self.stopped or "max_iter")
 
 
 def _leverage(
@@ -95,18 +134,7 @@ def _leverage(
     return measure_leverage(problem.rows, bases, weights, problem.norms)
 
 
-def _settled(problem: Problem, history: list[float], rules: Rules) -> bool:
-    if len(history) < 2:
-        return False
-    change = history[-2] - history[-1]
-    if rules.leave_one_out:
-        change = abs(change)
-    return change <= max(rules.tol * abs(history[-1]), problem.rounding)
-
-
-def _update(
-    problem: Problem, bases: Array, labels: Array, products: Array | None, rules: Rules
-) -> Array:
+def _update(problem: Problem, bases: Array, labels: Array, products: Array | None) -> Array:
     if products is not None:
         return power_update(problem, bases, products)
     xp = namespace(bases)

@@ -1,0 +1,70 @@
+"""The benchmark's literal algorithm is Algorithm 1, and ours follows it iteration by iteration."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from polyspan import MiCUSaL
+from polyspan.datasets import make_union_of_subspaces
+from polyspan.geometry import draw_bases
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def literal():
+    sys.path.insert(0, str(BENCHMARKS))
+    import literal
+
+    yield literal
+    sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.mark.parametrize("lam", [1.0, 4.0, 100.0, float("inf")])
+@pytest.mark.parametrize(
+    ("sizes", "m", "s"),
+    [((150, 100, 150, 100, 150), 180, 13), ((30, 30, 36), 300, 9), ((40, 30), 10, 2)],
+    ids=["paper", "faces", "tall"],
+)
+def test_every_objective_equals_the_literal_one(literal, lam, sizes, m, s):
+    X = make_union_of_subspaces(sizes, n_features=m, subspace_dim=s, random_state=0).X
+    start = draw_bases((len(sizes), m, s), np.random.RandomState(1))
+    expected = literal.micusal(X, start, lam)
+    model = MiCUSaL(len(sizes), s, lam=lam, init=start, solver="exact").fit(X)
+    n = min(len(expected.history), len(model.objective_history_))
+    assert n > 2
+    assert_allclose(model.objective_history_[:n], expected.history[:n], rtol=1e-9)
+    if len(expected.history) == len(model.objective_history_):
+        assert np.array_equal(model.labels_, expected.labels)
+
+
+def test_literal_objective_by_hand(literal):
+    bases = np.stack([np.eye(3)[:, :1], np.eye(3)[:, 1:2]])
+    X = np.array([[2.0, 0.0, 1.0], [0.0, 3.0, 0.0]])
+    result = literal.micusal(X, bases, 0.5, max_iter=0, center=False)
+    assert result.labels.tolist() == [0, 1]
+    assert result.history == [2.0 + 0.5 * 1.0]
+
+
+def test_a_row_runs_and_is_written(tmp_path):
+    output = tmp_path / "rows.json"
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "smoke", "--output", str(output)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "ratio" in done.stdout
+    saved = json.loads(output.read_text())
+    assert {"commit", "numpy", "processor"} <= set(saved["machine"])
+    assert all(
+        row["largest difference of F1"] < 1e-9 for row in saved["rows"] if "exact" in row["row"]
+    )
+
+
+def test_unknown_rows_are_named():
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "nonsense"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no row is named nonsense; there are" in done.stderr

@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from polyspan.datasets import make_union_of_subspaces
+from polyspan.geometry import is_orthonormal, subspace_distance
+
+
+def test_shapes_labels_and_sizes():
+    data = make_union_of_subspaces(
+        (5, 7, 3), n_features=12, subspace_dim=2, test_sizes=(1, 2, 3), random_state=0
+    )
+    assert data.X.shape == data.X_clean.shape == (15, 12)
+    assert data.X_test.shape == data.X_test_clean.shape == (6, 12)
+    assert data.bases.shape == (3, 12, 2)
+    assert is_orthonormal(data.bases, 1e-13)
+    assert np.bincount(data.labels).tolist() == [5, 7, 3]
+    assert np.bincount(data.labels_test).tolist() == [1, 2, 3]
+
+
+def test_clean_samples_have_norm_one_and_lie_in_their_subspace():
+    data = make_union_of_subspaces(random_state=0)
+    assert data.X.shape == (650, 180)
+    for samples, labels in (
+        (data.X_clean, data.labels),
+        (data.X_test_clean, data.labels_test),
+    ):
+        assert_allclose(np.linalg.norm(samples, axis=1), 1.0)
+        for p, basis in enumerate(data.bases):
+            own = samples[labels == p]
+            assert_allclose(own @ basis @ basis.T, own, atol=1e-12)
+
+
+def test_noise_has_the_given_power():
+    data = make_union_of_subspaces(noise=0.1, test_noise=0.5, random_state=1)
+    power = np.mean(np.sum((data.X - data.X_clean) ** 2, axis=1))
+    assert_allclose(power, 0.1, rtol=0.02)
+    power = np.mean(np.sum((data.X_test - data.X_test_clean) ** 2, axis=1))
+    assert_allclose(power, 0.5, rtol=0.02)
+    clean = make_union_of_subspaces(noise=0.0, random_state=1)
+    assert np.array_equal(clean.X, clean.X_clean)
+
+
+def test_chain_is_matlabs_orth_of_the_last_basis_plus_uniform_steps():
+    data = make_union_of_subspaces((4, 4), n_features=9, subspace_dim=3, spread=0.1, random_state=3)
+    rng = np.random.RandomState(3)
+    first = np.linalg.svd(rng.standard_normal((9, 3)), full_matrices=False)[0]
+    step = rng.uniform(size=(9, 3))
+    second = np.linalg.svd(first + 0.1 * step, full_matrices=False)[0]
+    assert_allclose(data.bases, np.stack([first, second]), atol=1e-12)
+
+
+def test_spread_sets_the_distance():
+    near, far = (make_union_of_subspaces(spread=t, random_state=0).bases for t in (0.04, 0.2))
+    same = make_union_of_subspaces(spread=0.0, random_state=0).bases
+    assert subspace_distance(same[0], same[4]) < 1e-12
+    # Neighbours are about .2 apart in the paper's setting.
+    assert 0.1 < subspace_distance(near[0], near[1], normalize=True) < 0.3
+    assert subspace_distance(far[0], far[1]) > 2 * subspace_distance(near[0], near[1])
+
+
+def test_seeds():
+    assert np.array_equal(
+        make_union_of_subspaces(random_state=4).X, make_union_of_subspaces(random_state=4).X
+    )
+    assert not np.array_equal(
+        make_union_of_subspaces(random_state=4).X, make_union_of_subspaces(random_state=5).X
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sizes": ()}, "sizes=\\(\\) must hold"),
+        ({"sizes": (3, 0)}, "each ≥ 1"),
+        ({"sizes": (3, 2.5)}, "each ≥ 1"),
+        ({"test_sizes": (3,)}, "need one length"),
+        ({"subspace_dim": 180}, "below n_features=180"),
+        ({"subspace_dim": 0}, "at least 1"),
+        ({"noise": -1.0}, "noise=-1.0 must be finite"),
+        ({"spread": float("nan")}, "spread=nan must be finite"),
+        ({"test_noise": float("inf")}, "test_noise=inf"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_union_of_subspaces(**arguments)

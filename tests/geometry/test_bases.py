@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from polyspan.geometry import (
+    draw_bases,
+    is_orthonormal,
+    orthonormal_columns,
+    orthonormalise,
+    range_basis,
+)
+
+
+def test_drawn_bases_are_orthonormal_and_repeatable():
+    bases = draw_bases((3, 4, 7, 2), np.random.RandomState(0))
+    assert bases.shape == (3, 4, 7, 2)
+    assert is_orthonormal(bases, 1e-13)
+    assert np.array_equal(bases, draw_bases((3, 4, 7, 2), np.random.RandomState(0)))
+
+
+def test_orthonormal_columns_of_deficient_matrices(xp):
+    a = np.zeros((2, 6, 3))
+    a[0, :, 0] = 1.0
+    q = np.asarray(orthonormal_columns(xp.asarray(a)))
+    assert is_orthonormal(q, 1e-14)
+    assert_allclose(np.abs(q[0, :, 0]), np.full(6, 6**-0.5))
+
+
+def test_range_basis_is_that_of_the_singular_vectors(xp):
+    a = np.random.RandomState(0).standard_normal((8, 3))
+    basis = np.asarray(range_basis(xp.asarray(a)))
+    assert_allclose(basis, np.linalg.svd(a, full_matrices=False)[0])
+    deficient = np.concatenate([a, a[:, :1] + a[:, 1:2]], axis=1)
+    assert np.asarray(range_basis(xp.asarray(deficient))).shape == (8, 3)
+
+
+def test_orthonormalise_takes_the_nearest(xp):
+    basis = draw_bases((2, 6, 2), np.random.RandomState(1))
+    skew = basis @ np.array([[2.0, 0.5], [0.5, 1.0]])
+    assert not is_orthonormal(xp.asarray(skew))
+    assert_allclose(np.asarray(orthonormalise(xp.asarray(skew))), basis, atol=1e-12)
+
+
+def test_orthonormalise_refuses_dependent_columns():
+    with pytest.raises(ValueError, match="2 independent columns"):
+        orthonormalise(np.ones((1, 5, 2)))

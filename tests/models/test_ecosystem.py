@@ -1,0 +1,165 @@
+"""At home in scikit-learn: its checks, pipelines, searches, frames, callbacks."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from polyspan import MiCUSaL
+from polyspan.datasets import make_union_of_subspaces
+
+DATA = make_union_of_subspaces(
+    (30, 30, 30), n_features=12, subspace_dim=2, spread=0.4, noise=0.05, random_state=0
+)
+NAMES = [f"f{i}" for i in range(12)]
+
+
+@parametrize_with_checks(
+    [
+        MiCUSaL(),
+        MiCUSaL(init="random", solver="exact", n_init=2),
+        MiCUSaL(lam=float("inf"), residual="loo"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)  # fails by raising
+
+
+def test_pipeline_and_grid_search():
+    pipeline = make_pipeline(Normalizer(), MiCUSaL(3, 2, random_state=0))
+    grid = {"micusal__lam": [1.0, 4.0], "micusal__subspace_dim": [1, 2, 3]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(DATA.X)
+    assert search.best_params_["micusal__subspace_dim"] == 3
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.predict(DATA.X).shape == (90,)
+    assert search.score(DATA.X) <= 0
+
+
+def test_clone_and_pickle():
+    model = MiCUSaL(3, 2, lam=2.0, random_state=0).fit(DATA.X)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "bases_")
+    loaded = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(loaded.bases_, model.bases_)
+    assert np.array_equal(loaded.transform(DATA.X), model.transform(DATA.X))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames(frame):
+    table = frame(dict(zip(NAMES, DATA.X.T, strict=True)))
+    plain = MiCUSaL(3, 2, random_state=0).fit(DATA.X)
+    model = MiCUSaL(3, 2, random_state=0).fit(table)
+    assert model.feature_names_in_.tolist() == NAMES
+    assert np.array_equal(model.labels_, plain.labels_)
+    assert_allclose(model.transform(table), plain.transform(DATA.X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(table[NAMES[::-1]])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_set_output(kind):
+    model = MiCUSaL(3, 2, random_state=0).set_output(transform=kind).fit(DATA.X)
+    table = model.transform(DATA.X)
+    assert list(table.columns) == ["micusal0", "micusal1", "micusal2"]
+    assert model.get_feature_names_out().tolist() == list(table.columns)
+    assert_allclose(model.score(DATA.X), -np.mean(np.asarray(table).min(axis=1) ** 2))
+
+
+def test_fit_predict_and_fit_transform():
+    model = MiCUSaL(3, 2, random_state=0)
+    assert np.array_equal(model.fit_predict(DATA.X), model.predict(DATA.X))
+    assert_allclose(MiCUSaL(3, 2, random_state=0).fit_transform(DATA.X), model.transform(DATA.X))
+
+
+class Recorder:
+    """A callback that notes what it is told and may stop starts."""
+
+    def __init__(self, stop_after=None):
+        self.events, self.scores, self.stop_after = [], [], stop_after
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(("begin", context.task_name, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        self.events.append(("end", context.task_name, context.task_id))
+        if context.task_name == "iteration":
+            assert fitted_estimator.bases_.shape == (3, 12, 2)
+            self.scores.append(fitted_estimator.score(X))
+            return self.stop_after is not None and context.task_id >= self.stop_after
+        return False
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("grouped", [True, False])
+def test_callbacks_see_starts_and_iterations(n_jobs, grouped, monkeypatch):
+    if not grouped:
+        monkeypatch.setattr("polyspan.models.micusal.GROUP_BYTES", 1)
+    recorder = Recorder()
+    model = MiCUSaL(3, 2, n_init=3, anneal_steps=4, random_state=0, n_jobs=n_jobs)
+    model.set_callbacks(recorder).fit(DATA.X)
+    assert recorder.events[:2] == ["setup", ("begin", "fit", 0)]
+    assert recorder.events[-2:] == [("end", "fit", 0), "teardown"]
+    for start in range(3):
+        assert ("begin", "start", start) in recorder.events
+        assert ("end", "start", start) in recorder.events
+    # Every start is annealed in 4 steps, then evaluated once and once after each iteration.
+    assert len(recorder.scores) >= 3 * (4 + 1) + model.n_iter_
+    assert_allclose(max(recorder.scores), model.score(DATA.X), rtol=0.1)
+    quiet = MiCUSaL(3, 2, n_init=3, anneal_steps=4, random_state=0).fit(DATA.X)
+    assert np.array_equal(quiet.bases_, model.bases_) or not grouped
+
+
+def test_callback_can_stop_a_fit():
+    recorder = Recorder(stop_after=2)
+    model = MiCUSaL(3, 2, init="random", n_init=1, tol=0.0, random_state=0)
+    model.set_callbacks(recorder).fit(DATA.X)
+    assert model.n_iter_ == 2
+    assert not model.converged_
+    annealed = MiCUSaL(3, 2, random_state=0).set_callbacks(Recorder(stop_after=2)).fit(DATA.X)
+    assert len(annealed.anneal_history_) == 3
+    assert annealed.n_iter_ == 0
+
+
+def test_callbacks_in_the_reduced_span():
+    X = DATA.X[:10]
+    recorder = Recorder()
+    model = MiCUSaL(3, 2, random_state=0, anneal_steps=3).set_callbacks(recorder)
+    model.fit(X)
+    assert_allclose(recorder.scores[-1], model.score(X), rtol=1e-6)
+
+
+def test_progress_bar_shows_starts_and_iterations(capsys):
+    model = MiCUSaL(3, 2, n_init=2, random_state=0).set_callbacks(ProgressBar()).fit(DATA.X)
+    shown = capsys.readouterr().out
+    assert "MiCUSaL - fit" in shown
+    assert "MiCUSaL - start #1" in shown
+    assert "100%" in shown
+    assert model.converged_
+
+
+def test_progress_bar_of_a_search(capsys):
+    search = GridSearchCV(MiCUSaL(3, 2, random_state=0), {"lam": [1.0, 4.0]}, cv=2)
+    search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(DATA.X)
+    assert "GridSearchCV" in capsys.readouterr().out
+
+
+def test_scoring_monitor_follows_the_fit():
+    monitor = ScoringMonitor(scoring=lambda estimator, X, y=None: estimator.score(X))
+    MiCUSaL(3, 2, random_state=0).set_callbacks(monitor).fit(DATA.X)
+    assert monitor.get_logs() is not None

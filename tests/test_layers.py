@@ -1,0 +1,70 @@
+"""The import rule: a module imports only from those above it in the list of the design."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import polyspan
+
+ROOT = Path(polyspan.__file__).parent
+LAYERS = [
+    "arrays", "geometry", "kernels", "solvers", "metrics", "datasets", "models", "baselines",
+    "model_selection", "batch", "images", "plotting", "compare", "experiments", "report", "cli",
+]  # fmt: skip
+ONLY = {
+    "metrics": {"arrays", "geometry"},
+    "datasets": {"arrays", "geometry"},
+}
+MAY_PLOT = {"compare", "report", "cli"}
+FRAMEWORKS = {"torch", "cupy", "jax", "dask", "tensorflow"}
+
+
+def layer_of(path, root=ROOT):
+    return path.relative_to(root).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; write polyspan.… in full"
+            if node.module == "polyspan":
+                yield from (f"polyspan.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def breaches(path, root=ROOT):
+    own = layer_of(path, root)
+    for module in imported(path):
+        top, _, rest = module.partition(".")
+        if top in FRAMEWORKS and own == "solvers":
+            yield f"{own} imports the framework {top}"
+        if top != "polyspan":
+            continue
+        other = rest.split(".")[0]
+        if other == own:
+            continue
+        allowed = ONLY.get(own, set(LAYERS[: LAYERS.index(own)]))
+        if other == "plotting" and own not in MAY_PLOT:
+            yield f"{own} imports plotting"
+        if other not in allowed:
+            yield f"{own} imports {module}"
+
+
+FILES = [p for p in sorted(ROOT.rglob("*.py")) if p != ROOT / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_up(path):
+    assert layer_of(path) in LAYERS, f"{path} is in no layer: add it to LAYERS in its place"
+    assert list(breaches(path)) == []
+
+
+def test_a_breach_is_noticed(tmp_path):
+    bad = tmp_path / "geometry" / "bad.py"
+    bad.parent.mkdir()
+    bad.write_text("from polyspan.solvers.updates import power_update\n")
+    assert list(breaches(bad, tmp_path)) == ["geometry imports polyspan.solvers.updates"]

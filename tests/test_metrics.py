@@ -1,0 +1,60 @@
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from polyspan.geometry import draw_bases
+from polyspan.metrics import (
+    average_subspace_distance,
+    clustering_error,
+    relative_reconstruction_error,
+    subspace_distance,
+)
+
+
+def test_d_avg_matches_one_to_one_and_ignores_order():
+    rng = np.random.RandomState(0)
+    truth, found = draw_bases((2, 4, 9, 3), rng)
+    by_hand = []
+    for order in itertools.permutations(range(4)):
+        pairs = [(found[i], truth[j]) for i, j in enumerate(order)]
+        overlap = sum(np.sum((a.T @ b) ** 2) for a, b in pairs)
+        mean = np.mean([subspace_distance(a, b) / np.sqrt(3) for a, b in pairs])
+        by_hand.append((overlap, mean))
+    expected = max(by_hand)[1]
+    assert_allclose(average_subspace_distance(found, truth), expected)
+    assert_allclose(average_subspace_distance(found[[2, 0, 3, 1]], truth), expected)
+
+
+def test_d_avg_sees_tiny_angles(xp):
+    first = np.eye(4)[:, :1][None]
+    second = np.array([[[np.cos(1e-9)], [np.sin(1e-9)], [0], [0]]])
+    measured = average_subspace_distance(xp.asarray(first), xp.asarray(second))
+    assert_allclose(measured, 1e-9, rtol=1e-8)
+
+
+def test_d_avg_names_shapes():
+    with pytest.raises(ValueError, match=r"\(2, 5, 2\) and \(3, 5, 2\)"):
+        average_subspace_distance(np.zeros((2, 5, 2)), np.zeros((3, 5, 2)))
+
+
+def test_clustering_error_by_hand():
+    truth = [0, 0, 0, 1, 1, 1, 2, 2]
+    assert clustering_error(truth, [5, 5, 5, 9, 9, 9, 7, 7]) == 0.0
+    assert clustering_error(truth, [1, 1, 0, 0, 0, 0, 2, 2]) == pytest.approx(1 / 8)
+    # Fewer and more clusters than there are: those without a partner count as wrong.
+    assert clustering_error(truth, np.zeros(8)) == pytest.approx(5 / 8)
+    assert clustering_error(truth, np.arange(8)) == pytest.approx(5 / 8)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clustering_error([0, 1], [0])
+
+
+def test_relative_error(xp):
+    clean = xp.asarray([[1.0, 0.0], [0.0, 2.0]])
+    found = xp.asarray([[1.0, 1.0], [0.0, 2.0]])
+    assert relative_reconstruction_error(clean, found) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="1 of 2 samples of X_true are zero"):
+        relative_reconstruction_error(xp.asarray([[0.0, 0.0], [1.0, 0.0]]), found)
+    with pytest.raises(ValueError, match="one shape"):
+        relative_reconstruction_error(clean, found[:1, :])
