@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from polyspan import MiCUSaL
+from polyspan import MiCUSaL, RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces
 
 DATA = make_union_of_subspaces(
@@ -28,6 +28,8 @@ NAMES = [f"f{i}" for i in range(12)]
         MiCUSaL(),
         MiCUSaL(init="random", solver="exact", n_init=2),
         MiCUSaL(lam=float("inf"), residual="loo"),
+        RobustMiCUSaL(),
+        RobustMiCUSaL(solver="grouse", step_size=0.01, n_sweeps=5, max_iter=5),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -109,7 +111,7 @@ class Recorder:
 @pytest.mark.parametrize("grouped", [True, False])
 def test_callbacks_see_starts_and_iterations(n_jobs, grouped, monkeypatch):
     if not grouped:
-        monkeypatch.setattr("polyspan.models.micusal.GROUP_BYTES", 1)
+        monkeypatch.setattr("polyspan.models.learner.GROUP_BYTES", 1)
     recorder = Recorder()
     model = MiCUSaL(3, 2, n_init=3, anneal_steps=4, random_state=0, n_jobs=n_jobs)
     model.set_callbacks(recorder).fit(DATA.X)

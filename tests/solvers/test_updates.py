@@ -98,7 +98,7 @@ def test_krylov_gives_up_when_the_start_is_far(xp):
 
 @given(
     seed=st.integers(0, 10_000),
-    n=st.integers(6, 60),
+    n=st.integers(16, 60),
     m=st.integers(3, 15),
     n_subspaces=st.integers(1, 4),
     lam=st.sampled_from([1e-3, 0.5, 4.0, 100.0, float("inf")]),

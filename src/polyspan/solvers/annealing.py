@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from polyspan.arrays import Array, namespace, transpose
-from polyspan.solvers.assignment import assign, weigh
 from polyspan.solvers.leave_one_out import measure_leverage
 from polyspan.solvers.problem import Monitor, Problem
 from polyspan.solvers.updates import power_update
@@ -28,12 +28,12 @@ def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array]:
     start : array of shape (n_features, subspace_dim)
     """
     xp = namespace(start)
-    single = Problem(problem.rows, problem.norms, problem.total, math.inf)
+    single = replace(problem, lam=math.inf)
     bases = start[None, None, ...]
     for _ in range(POOLED_STEPS):
-        _, sums = assign(single.rows, bases, with_products=True)
+        _, sums = single.assign(bases, with_products=True)
         bases = power_update(single, bases, sums.products)
-    _, sums = assign(single.rows, bases, with_products=True)
+    _, sums = single.assign(bases, with_products=True)
     assert sums.products is not None
     ritz = xp.linalg.eigvalsh(transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...])
     return (problem.total - float(sums.energy[0])) / problem.rows.shape[0], ritz
@@ -77,7 +77,7 @@ def anneal(
         leverage = None
         if leave_one_out and weights is not None:
             leverage = measure_leverage(problem.rows, bases, weights, problem.norms)
-        weights, sums = weigh(problem.rows, bases, temperature, leverage=leverage)
+        weights, sums = problem.weigh(bases, temperature, leverage=leverage)
         free = problem.objective(bases, sums.energy) + weight * temperature * sums.entropy
         history.append(free)
         bases = power_update(problem, bases, sums.products)

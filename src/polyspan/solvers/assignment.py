@@ -113,7 +113,7 @@ def weigh_chunk(
     energy = energies(projections)
     # ‖y‖² is common to all subspaces: the residual and minus the energy give the same weights.
     gain = energy if leverage is None else -leverage.residuals(projections, energy)
-    weights, log_weights = _softmax(gain / temperature)
+    weights, log_weights = softmax(gain / temperature)
     weighted = xp.reshape(projections * weights[..., None], (chunk.shape[0], -1))
     products = transpose(chunk) @ weighted
     coefficients = xp.reshape(xp.sum(weighted, axis=0), (starts, n_subspaces, s))
@@ -164,7 +164,7 @@ def _one_hot(labels: Array, n_subspaces: int) -> Array:
     return labels[..., None] == xp.arange(n_subspaces, dtype=labels.dtype)
 
 
-def _softmax(x: Array) -> tuple[Array, Array]:
+def softmax(x: Array) -> tuple[Array, Array]:
     """Return weights and their logarithms; the largest exponent is 0, so nothing overflows."""
     xp = namespace(x)
     shifted = x - xp.max(x, axis=-1, keepdims=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from polyspan.arrays import Array, Rows, namespace
+from polyspan.arrays import Array, namespace
 from polyspan.geometry import orthonormal_columns
-from polyspan.solvers.assignment import assign
 from polyspan.solvers.leave_one_out import Leverage, measure_leverage
 from polyspan.solvers.problem import Monitor, Problem, Solution
-from polyspan.solvers.projections import Stacked, energies, project
 from polyspan.solvers.updates import exact_update, power_update
 
 # Iterations without a better assignment after which leave-one-out residuals are given up.
@@ -46,8 +44,8 @@ def learn_subspaces(
     labels: Array | None = None
     for iteration in range(rules.max_iter + 1):
         leverage = _leverage(problem, bases, labels, rules)
-        labels, sums = assign(
-            problem.rows, bases, with_products=rules.solver == "power", leverage=leverage
+        labels, sums = problem.assign(
+            bases, with_products=rules.solver == "power", leverage=leverage
         )
         values = [float(v) for v in problem.objective(bases, sums.energy)]
         keep = []
@@ -160,7 +158,7 @@ def refill_empty(
             break
         bases = xp.asarray(solution.bases, copy=True)
         for k, p in enumerate(empty):
-            bases[p, ...] = _worst_represented(problem.rows, solution, problem.norms, k, len(empty))
+            bases[p, ...] = _worst_represented(problem, solution, k, len(empty))
         (resumed,) = learn_subspaces(
             problem, bases[None, ...], replace(rules, max_iter=left), monitor=monitor
         )
@@ -175,18 +173,12 @@ def refill_empty(
     return solution
 
 
-def _worst_represented(
-    rows: Rows, solution: Solution, norms: Array, turn: int, n_empty: int
-) -> Array:
+def _worst_represented(problem: Problem, solution: Solution, turn: int, n_empty: int) -> Array:
     """Return a basis of the samples with the largest residuals, another share on every turn."""
     xp = namespace(solution.bases)
+    rows = problem.rows
     n_subspaces, _, s = solution.bases.shape
-    stacked = Stacked.of(solution.bases[None, ...], rows.offset)
-    energy = xp.concat(
-        [xp.max(energies(project(chunk, stacked))[:, 0, :], axis=1) for _, chunk in rows.chunks()],
-        axis=0,
-    )
-    worst = xp.argsort(norms - energy, descending=True)
+    worst = xp.argsort(problem.residuals(solution.bases), descending=True)
     share = max(s, rows.shape[0] // (2 * n_subspaces))
     chosen = worst[turn::n_empty][:share]
     members = xp.take(rows.X, chosen, axis=0)

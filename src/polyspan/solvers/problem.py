@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, Rows
+from polyspan.arrays import Array, Rows, namespace
 from polyspan.geometry import closeness
+from polyspan.solvers.assignment import Sums, assign, weigh
+from polyspan.solvers.leave_one_out import Leverage
+from polyspan.solvers.projections import Stacked, energies, project
 
 #: Called after every iteration with (start, iteration, objective, bases of that start). Returning
 #: True stops that start.
@@ -29,6 +32,28 @@ class Problem:
     total: float
     """Their sum, in double precision."""
     lam: float
+
+    def assign(
+        self, bases: Array, *, with_products: bool, leverage: Leverage | None = None
+    ) -> tuple[Array, Sums]:
+        """Give every sample to its nearest subspace; see `assignment.assign`."""
+        return assign(self.rows, bases, with_products=with_products, leverage=leverage)
+
+    def weigh(
+        self, bases: Array, temperature: float, *, leverage: Leverage | None = None
+    ) -> tuple[Array, Sums]:
+        """Share every sample out among the subspaces; see `assignment.weigh`."""
+        return weigh(self.rows, bases, temperature, leverage=leverage)
+
+    def residuals(self, bases: Array) -> Array:
+        """Return the squared residual of every sample to its nearest subspace, for one start."""
+        xp = namespace(bases)
+        stacked = Stacked.of(bases[None, ...], self.rows.offset)
+        energy = [
+            xp.max(energies(project(chunk, stacked))[:, 0, :], axis=1)
+            for _, chunk in self.rows.chunks()
+        ]
+        return self.norms - xp.concat(energy, axis=0)
 
     @property
     def pull(self) -> float:

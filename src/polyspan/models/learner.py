@@ -1,0 +1,255 @@
+"""Fitting from several starts: what the linear models have in common."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from polyspan.arrays import item_bytes, limit_threads, machine_epsilon, pass_work
+from polyspan.geometry import draw_bases, is_orthonormal, orthonormalise
+from polyspan.models.base import UnionOfSubspacesBase
+from polyspan.models.progress import FitProgress
+from polyspan.solvers.annealing import anneal, pooled_residual, temperatures
+from polyspan.solvers.micusal import Rules, learn_subspaces, refill_empty
+from polyspan.solvers.preparation import Prepared
+from polyspan.solvers.problem import Monitor, Problem, Solution
+
+# Starts share one product while all their projections fit in this many bytes.
+GROUP_BYTES = 8 << 20
+
+
+class SubspaceLearner(UnionOfSubspacesBase):
+    """Starts, restarts, progress and warnings around a pure solver."""
+
+    n_subspaces: int
+    subspace_dim: int
+    init: Any
+    n_init: int | str
+    center: bool
+    anneal_steps: int
+    anneal_range: tuple[float, float]
+    max_iter: int
+    tol: float
+    n_jobs: int | None
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        "n_subspaces": [Interval(Integral, 1, None, closed="left")],
+        "subspace_dim": [Interval(Integral, 1, None, closed="left")],
+        "lam": [Interval(Real, 0, None, closed="right")],
+        "init": [StrOptions({"anneal", "random"}), "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "center": ["boolean"],
+        "anneal_steps": [Interval(Integral, 1, None, closed="left")],
+        "anneal_range": [tuple, list],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def _rules(self) -> Rules:
+        """Return how the hard phase updates and when it stops."""
+        raise NotImplementedError
+
+    def _learn(
+        self, problem: Problem, bases: np.ndarray, monitor: Monitor | None
+    ) -> list[Solution]:
+        """Run the hard phase from every start of a group."""
+        rules = self._rules()
+        solutions = learn_subspaces(problem, bases, rules, monitor=monitor)
+        return [
+            refill_empty(problem, solution, rules, monitor=shifted(monitor, k))
+            for k, solution in enumerate(solutions)
+        ]
+
+    def _best_solution(
+        self,
+        prepared: Prepared,
+        given: np.ndarray | None,
+        n_starts: int,
+        rng: np.random.RandomState,
+        progress: FitProgress,
+    ) -> Solution:
+        """Run all starts, in groups that share their products, and return the lowest."""
+        n, m = prepared.problem.rows.shape
+        dtype = prepared.problem.rows.X.dtype
+        n_columns = self.n_subspaces * self.subspace_dim
+        pooled_start = draw_bases((m, self.subspace_dim), rng).astype(dtype)
+        if given is not None:
+            starts = prepared.inward(given)[None, ...]
+        else:
+            shape = (n_starts, self.n_subspaces, m, self.subspace_dim)
+            starts = draw_bases(shape, rng).astype(dtype)
+        size = max(1, min(n_starts, GROUP_BYTES // (n * n_columns * item_bytes(starts))))
+        firsts = range(0, n_starts, size)
+        work = pass_work(n, m, n_columns * size)
+        rows = prepared.problem.rows.with_columns(n_columns * size)
+        prepared = replace(prepared, problem=replace(prepared.problem, rows=rows))
+
+        with limit_threads(work, len(firsts)):
+            unit, ritz = pooled_residual(prepared.problem, pooled_start)
+            self._warn_about_rank(ritz)
+            solve = delayed(self._solve_group)
+            groups = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                solve(prepared, starts[first : first + size], unit, first, progress)
+                for first in firsts
+            )
+        solutions: list[Solution] = [solution for group in groups for solution in group]
+        return _first_of_the_best(solutions)
+
+    def _solve_group(
+        self,
+        prepared: Prepared,
+        bases: np.ndarray,
+        unit: float,
+        first: int,
+        progress: FitProgress,
+    ) -> list[Solution]:
+        """Anneal (if asked), alternate and refill empty subspaces, for starts in one product."""
+        problem = prepared.problem
+        monitor = progress.monitor(
+            first,
+            lambda current: {"bases_": prepared.outward(current), "mean_": prepared.mean},
+        )
+        cooling = np.empty((0, len(bases)))
+        if isinstance(self.init, str) and self.init == "anneal":
+            # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
+            unit = max(unit, machine_epsilon(bases) * problem.total / len(problem.norms), 1e-300)
+            schedule = temperatures(unit, *self.anneal_range, self.anneal_steps)
+            bases, cooling = anneal(
+                problem, bases, schedule, leave_one_out=self._rules().leave_one_out, monitor=monitor
+            )
+        solutions = []
+        for k, solution in enumerate(self._learn(problem, bases, monitor)):
+            solutions.append(replace(solution, anneal_history=tuple(cooling[:, k].tolist())))
+            progress.end_start(first + k)
+        return solutions
+
+    def _store(self, prepared: Prepared, best: Solution) -> None:
+        self.bases_ = prepared.outward(best.bases)
+        self.mean_ = prepared.mean
+        self.labels_ = best.labels.astype(np.int64)
+        self.objective_ = prepared.objective(best.objective)
+        self.objective_history_ = np.array([prepared.objective(v) for v in best.history])
+        self.anneal_history_ = np.array([prepared.objective(v) for v in best.anneal_history])
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.stopped == "converged"
+
+    def _n_starts(self) -> int:
+        if not isinstance(self.init, str):
+            if self.n_init not in ("auto", 1):
+                warnings.warn(
+                    f"an init array is one start: n_init={self.n_init} is not used",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+            return 1
+        if self.n_init == "auto":
+            return 8 if self.init == "random" else 1
+        return int(self.n_init)
+
+    def _max_steps(self) -> int:
+        annealed = isinstance(self.init, str) and self.init == "anneal"
+        # Each refilling of empty subspaces evaluates its new start once more.
+        return (self.anneal_steps if annealed else 0) + self.max_iter + 1 + self.n_subspaces
+
+    def _check_sizes(self, n_samples: int, n_features: int) -> None:
+        if self.subspace_dim >= n_features:
+            raise ValueError(
+                f"subspace_dim={self.subspace_dim} must be smaller than n_features={n_features}: "
+                "a subspace of full dimension represents every sample"
+            )
+        needed = self.n_subspaces * self.subspace_dim
+        if n_samples < needed:
+            raise ValueError(
+                f"n_samples={n_samples} is fewer than n_subspaces * subspace_dim = "
+                f"{self.n_subspaces} * {self.subspace_dim} = {needed}: every sample could have a "
+                "direction of its own; lower n_subspaces or subspace_dim, or give more samples"
+            )
+        hottest, coldest = _two_temperatures(self.anneal_range)
+        if not 0 < coldest <= hottest < np.inf:
+            raise ValueError(
+                f"anneal_range={self.anneal_range} must be (first, last) temperature with "
+                "0 < last <= first"
+            )
+
+    def _given_start(self, X: np.ndarray) -> np.ndarray | None:
+        """Check an init array; orthonormalise it where needed, and say so."""
+        if isinstance(self.init, str):
+            return None
+        shape = (self.n_subspaces, X.shape[1], self.subspace_dim)
+        start = np.asarray(self.init)
+        if start.shape != shape:
+            raise ValueError(
+                f"init has the shape {start.shape}, but (n_subspaces, n_features, subspace_dim) "
+                f"is {shape}"
+            )
+        start = start.astype(X.dtype)
+        if not np.isfinite(start).all():
+            raise ValueError("init contains NaN or infinity: give finite orthonormal bases")
+        if not is_orthonormal(start):
+            start = orthonormalise(start)
+            warnings.warn(
+                "the bases in init are not orthonormal: the nearest orthonormal ones are used",
+                UserWarning,
+                stacklevel=3,
+            )
+        return start
+
+    def _warn_about_rank(self, ritz: np.ndarray) -> None:
+        used = int((ritz > ritz.max() * machine_epsilon(ritz) * 10).sum()) if ritz.max() > 0 else 0
+        if used < self.subspace_dim:
+            warnings.warn(
+                f"the samples{' minus their mean' if self.center else ''} span only {used} "
+                f"directions, fewer than subspace_dim={self.subspace_dim}: the other directions of "
+                "the bases mean nothing; lower subspace_dim",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _warn_about(self, best: Solution) -> None:
+        empty = np.flatnonzero(best.counts == 0)
+        if len(empty):
+            warnings.warn(
+                f"no sample is assigned to subspaces {empty.tolist()}: starting them anew from the "
+                "worst represented samples did not lower the objective; lower n_subspaces, or "
+                "raise lam or n_init",
+                UserWarning,
+                stacklevel=3,
+            )
+        if best.stopped == "max_iter":
+            warnings.warn(
+                f"the alternation did not converge to tol={self.tol} in max_iter={self.max_iter} "
+                "iterations: raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+def _first_of_the_best(solutions: list[Solution]) -> Solution:
+    """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
+    lowest = min(solution.criterion for solution in solutions)
+    enough = lowest + 1e-9 * abs(lowest)
+    return next(solution for solution in solutions if solution.criterion <= enough)
+
+
+def _two_temperatures(values: Any) -> tuple[float, float]:
+    if len(values) != 2 or not all(isinstance(v, Real) for v in values):
+        raise ValueError(f"anneal_range={values} must hold two numbers")
+    return float(values[0]), float(values[1])
+
+
+def shifted(monitor: Monitor | None, by: int) -> Monitor | None:
+    """Report a single start as the start that it is in its group."""
+    if monitor is None:
+        return None
+    return lambda start, iteration, objective, bases: monitor(
+        start + by, iteration, objective, bases
+    )

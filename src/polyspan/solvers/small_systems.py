@@ -1,0 +1,59 @@
+"""Many small symmetric systems at once, one per sample and subspace.
+
+LAPACK takes them one by one, and for systems of a dozen unknowns spends its time between them.
+Elimination step by step over all systems together, the samples along the last axis, is twice as
+fast on a CPU and needs nothing but elementwise operations.
+"""
+
+from __future__ import annotations
+
+from polyspan.arrays import Array, namespace
+
+
+def pair_indices(s: int) -> tuple[list[int], list[int]]:
+    """Return rows and columns of the upper triangle of an s×s matrix, row by row."""
+    pairs = [(i, j) for i in range(s) for j in range(i, s)]
+    return [i for i, _ in pairs], [j for _, j in pairs]
+
+
+def pairwise_products(bases: Array) -> Array:
+    """Return the products of all pairs of columns of every basis: (k, s(s+1)/2, n_features).
+
+    The Gram matrix of the observed rows of a basis is then a product of the mask with these.
+    """
+    xp = namespace(bases)
+    rows, columns = pair_indices(bases.shape[2])
+    transposed = xp.matrix_transpose(bases)
+    first = xp.take(transposed, xp.asarray(rows), axis=1)
+    return first * xp.take(transposed, xp.asarray(columns), axis=1)
+
+
+def solve_packed(triangles: Array, right: Array) -> Array:
+    """Solve symmetric positive definite systems by elimination.
+
+    Parameters
+    ----------
+    triangles : array of shape (k, s(s+1)/2, n)
+        Upper triangles, row by row, one system per (k, n); overwritten.
+    right : array of shape (k, s, n)
+        Right-hand sides; overwritten by the solutions, which are returned.
+    """
+    xp = namespace(triangles)
+    s = right.shape[1]
+    starts = [i * s - i * (i - 1) // 2 for i in range(s)]
+
+    def row(i: int) -> Array:
+        return triangles[:, starts[i] : starts[i] + s - i, :]
+
+    for i in range(s):
+        pivot_row = row(i)
+        factors = pivot_row[:, 1:, :] / pivot_row[:, :1, :]
+        for j in range(i + 1, s):
+            triangles[:, starts[j] : starts[j] + s - j, :] -= (
+                factors[:, j - i - 1 : j - i, :] * pivot_row[:, j - i :, :]
+            )
+        right[:, i + 1 :, :] -= factors * right[:, i : i + 1, :]
+    for i in reversed(range(s)):
+        known = xp.sum(row(i)[:, 1:, :] * right[:, i + 1 :, :], axis=1)
+        right[:, i, :] = (right[:, i, :] - known) / row(i)[:, 0, :]
+    return right
