@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from polyspan import datasets, geometry, metrics
-from polyspan.models import MiCUSaL, RobustMiCUSaL
+from polyspan.models import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 __version__ = version("polyspan")
-__all__ = ["MiCUSaL", "RobustMiCUSaL", "datasets", "geometry", "metrics"]
+__all__ = ["AdaptiveMiCUSaL", "MiCUSaL", "RobustMiCUSaL", "datasets", "geometry", "metrics"]

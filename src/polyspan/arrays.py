@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import scipy.linalg
-from array_api_compat import array_namespace, is_numpy_namespace
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_namespace
 from threadpoolctl import ThreadpoolController
 
 #: An array of any namespace that follows the array API standard.
@@ -34,6 +35,11 @@ SMALL_WORK = 1e9
 def namespace(*arrays: Array) -> Any:
     """Return the array namespace that all arrays share."""
     return array_namespace(*arrays)
+
+
+def as_array(a: Any) -> Array:
+    """Return arrays as they are, and anything else as a NumPy array."""
+    return a if is_array_api_obj(a) else np.asarray(a)
 
 
 def transpose(a: Array) -> Array:
@@ -158,7 +164,8 @@ def power_of_two_scale(largest: float, eps: float) -> float:
     A power of two changes no digit. Squares and sums of squares stay far from overflow and
     underflow between the fourth roots of the range (1e±77 for float64, 1e±9 for float32).
     """
-    limit = 2.0**255 if eps < 1e-10 else 2.0**31
-    if largest == 0.0 or 1.0 / limit < largest < limit:
+    safe, most = (255, 1020) if eps < 1e-10 else (31, 120)
+    exponent = math.frexp(largest)[1]
+    if largest == 0.0 or abs(exponent) < safe:
         return 1.0
-    return 2.0 ** -math.frexp(largest)[1]
+    return 2.0 ** max(-most, min(most, -exponent))

@@ -9,12 +9,13 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from polyspan.arrays import Array, namespace, transpose
-from polyspan.geometry import principal_angles, subspace_distance
+from polyspan.arrays import Array, as_array, namespace, transpose
+from polyspan.geometry import estimate_dimension, principal_angles, subspace_distance
 
 __all__ = [
     "average_subspace_distance",
     "clustering_error",
+    "estimate_dimension",
     "principal_angles",
     "relative_reconstruction_error",
     "subspace_distance",
@@ -49,6 +50,7 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     >>> average_subspace_distance(truth[::-1], truth)
     0.0
     """
+    bases, true_bases = as_array(bases), as_array(true_bases)
     if bases.ndim != 3 or bases.shape != true_bases.shape:
         raise ValueError(
             "bases and true_bases need one shape (n_subspaces, n_features, subspace_dim), found "
@@ -85,6 +87,8 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
     >>> clustering_error([0, 0, 1, 1], [1, 1, 0, 1])
     0.25
     """
+    if len(labels_true) == 0:
+        raise ValueError("there are no labels to compare")
     labels_true = column_or_1d(labels_true)
     labels_pred = column_or_1d(labels_pred)
     check_consistent_length(labels_true, labels_pred)
@@ -116,6 +120,7 @@ def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> floa
     >>> relative_reconstruction_error(np.array([[0.0, 4.0]]), np.array([[0.0, 3.0]]))
     0.0625
     """
+    X_true, X_reconstructed = as_array(X_true), as_array(X_reconstructed)
     if X_true.ndim != 2 or X_true.shape != X_reconstructed.shape:
         raise ValueError(
             "X_true and X_reconstructed need one shape (n_samples, n_features), found "

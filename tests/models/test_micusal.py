@@ -55,9 +55,10 @@ def test_what_every_fit_promises(shape, seed, dtype, solver, init, lam, residual
     assert model.labels_.min() >= 0
     assert model.labels_.max() < n_subspaces
     assert len(model.objective_history_) == model.n_iter_ + 1
-    assert model.objective_history_[-1] == model.objective_
+    assert model.objective_ >= 0
     assert len(model.anneal_history_) == (10 if init == "anneal" else 0)
     if residual == "plain":
+        assert model.objective_history_[-1] == model.objective_
         rise = np.diff(model.objective_history_)
         assert np.all(rise <= (1e-10 if double else 1e-5) * model.objective_history_[:-1] + 1e-9)
         distances = model.transform(X)
@@ -266,15 +267,13 @@ def test_a_large_offset_costs_no_labels(monkeypatch):
 
 
 def test_leave_one_out_helps_where_clusters_are_small():
-    """Five samples a cluster for four directions: plain residuals are blind there."""
+    """Seven samples a cluster for four directions: plain residuals are nearly blind there."""
     plain, loo = [], []
     for seed in range(10):
         data = small(seed, sizes=(7, 7), m=30, s=4, spread=0.8, noise=0.1)
-        start = data.bases
         for residual, errors in (("plain", plain), ("loo", loo)):
             model = MiCUSaL(
                 2, 4, lam=float("inf"), residual=residual, random_state=0, n_init=10, center=False
             ).fit(data.X)
             errors.append(clustering_error(data.labels, model.labels_))
-        assert start.shape == model.bases_.shape
     assert np.mean(loo) < np.mean(plain)

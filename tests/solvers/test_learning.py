@@ -60,7 +60,8 @@ def test_pooled_residual_is_that_of_pca(xp):
     data, problem, bases = setting(xp)
     Y = data.X - data.X.mean(axis=0)
     values = np.linalg.svd(Y, compute_uv=False) ** 2
-    unit, ritz = pooled_residual(problem, bases[0, 0, ...])
+    unit, ritz, basis = pooled_residual(problem, bases[0, 0, ...])
+    assert is_orthonormal(basis, 1e-10)
     assert_allclose(unit, values[2:].sum() / len(Y), rtol=0.05)
     assert_allclose(np.sort(np.asarray(ritz))[::-1], values[:2], rtol=0.05)
 
@@ -135,7 +136,7 @@ def test_empty_subspace_stays_when_filling_it_does_not_help():
     problem, start = with_an_empty_subspace(1e-4)
     rules = Rules(solver="exact", tol=1e-9)
     (stuck,) = learn_subspaces(problem, start[None], rules)
-    stuck = replace(stuck, counts=np.array([60, 0, 0]), objective=-1.0)
+    stuck = replace(stuck, counts=np.array([60, 0, 0]), objective=-1.0, criterion=-1.0)
     assert refill_empty(problem, stuck, rules) is stuck
     capped = replace(stuck, stopped="max_iter")
     assert refill_empty(problem, capped, rules) is capped
@@ -216,7 +217,7 @@ def test_reduction_to_the_span_changes_no_objective():
     X, start = rng.standard_normal((12, 40)), draw_bases((3, 40, 2), rng)
     reduced = prepare(X, 4.0, center=True, start=start)
     assert reduced.problem.rows.shape == (12, 18)
-    full = replace(prepare(np.vstack([X] * 4), 4.0, center=True))
+    full = prepare(np.vstack([X] * 4), 4.0, center=True)
     assert full.span is None
     rules = Rules(solver="exact", tol=1e-12)
     (small,) = learn_subspaces(reduced.problem, reduced.inward(start)[None], rules)

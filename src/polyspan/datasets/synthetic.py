@@ -84,7 +84,7 @@ def make_union_of_subspaces(
     test_noise = noise if test_noise is None else test_noise
     if len(test_sizes) != len(sizes):
         raise ValueError(f"test_sizes={test_sizes} and sizes={sizes} need one length")
-    if not 1 <= subspace_dim < n_features:
+    if not isinstance(subspace_dim, Integral) or not 1 <= subspace_dim < n_features:
         raise ValueError(
             f"subspace_dim={subspace_dim} must be at least 1 and below n_features={n_features}"
         )
@@ -124,7 +124,7 @@ def _draw_samples(
 
 
 def _check_sizes(name: str, sizes: Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple(sizes)
+    sizes = tuple(sizes) if np.ndim(sizes) == 1 else ()
     if not sizes or not all(isinstance(n, Integral) and n >= 1 for n in sizes):
         raise ValueError(f"{name}={sizes} must hold at least one number of samples, each ≥ 1")
     return sizes

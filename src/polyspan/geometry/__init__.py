@@ -7,6 +7,7 @@ from polyspan.geometry.bases import (
     orthonormalise,
     range_basis,
 )
+from polyspan.geometry.dimension import check_neighbours, estimate_dimension, neighbour_estimate
 from polyspan.geometry.distances import (
     closeness,
     pairwise_subspace_distances,
@@ -15,9 +16,12 @@ from polyspan.geometry.distances import (
 )
 
 __all__ = [
+    "check_neighbours",
     "closeness",
     "draw_bases",
+    "estimate_dimension",
     "is_orthonormal",
+    "neighbour_estimate",
     "orthonormal_columns",
     "orthonormalise",
     "pairwise_subspace_distances",

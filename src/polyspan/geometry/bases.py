@@ -63,10 +63,11 @@ def orthonormalise(bases: Array) -> Array:
     """
     xp = namespace(bases)
     u, values, vt = xp.linalg.svd(bases, full_matrices=False)
-    smallest, largest = xp.min(values), xp.max(values)
-    if not bool(smallest > largest * machine_epsilon(bases) * bases.shape[-2]):
+    threshold = values[..., 0] * machine_epsilon(bases) * bases.shape[-2]
+    if not bool(xp.all(values[..., -1] > threshold)):
+        bad = [int(i) for i in xp.nonzero(~(values[..., -1] > threshold))[0]]
         raise ValueError(
-            f"a basis has linearly dependent columns (singular values between {float(smallest):.3g}"
-            f" and {float(largest):.3g}): give {bases.shape[-1]} independent columns per subspace"
+            f"bases {bad} have linearly dependent columns: give {bases.shape[-1]} independent "
+            "columns per subspace"
         )
     return u @ vt

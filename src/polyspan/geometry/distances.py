@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyspan.arrays import Array, float64_sum, namespace, transpose
+from polyspan.arrays import Array, as_array, float64_sum, namespace, transpose
 
 
 def _residual(first: Array, second: Array) -> Array:
@@ -124,10 +124,11 @@ def closeness(bases: Array) -> Array:
     for p in range(n):
         own = gram[:, p * s : (p + 1) * s, p * s : (p + 1) * s]
         total = total - float64_sum(own * own, axis=(1, 2))
-    return n * (n - 1) * s - total
+    return xp.maximum(n * (n - 1) * s - total, xp.zeros_like(total))
 
 
 def _same_shape(first: Array, second: Array) -> tuple[Array, Array]:
+    first, second = as_array(first), as_array(second)
     if first.ndim != 2 or first.shape != second.shape:
         raise ValueError(
             f"two bases of one shape (n_features, subspace_dim) are needed, found "

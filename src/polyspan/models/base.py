@@ -61,7 +61,9 @@ class UnionOfSubspacesBase(
         -------
         labels : ndarray of shape (n_samples,)
         """
-        X = self._validate(X, reset=False)
+        return self._nearest(self._validate(X, reset=False))
+
+    def _nearest(self, X: np.ndarray) -> np.ndarray:
         labels = np.empty(X.shape[0], dtype=np.int64)
         with self._limit_threads(X):
             stacked = Stacked.of(self.bases_[None, ...])
@@ -92,7 +94,8 @@ class UnionOfSubspacesBase(
                     # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0,
                     # not the root of a rounding error.
                     residual = chunk - (chunk @ basis) @ basis.T
-                    distances[which, p] = np.linalg.norm(residual, axis=1) / scale
+                    norms = np.linalg.norm(residual, axis=1)
+                    distances[which, p] = norms if scale is None else norms / scale[:, 0]
         return distances
 
     def reconstruct(self, X: Any) -> np.ndarray:
@@ -117,7 +120,10 @@ class UnionOfSubspacesBase(
                 part = out[which]
                 for p, basis in enumerate(self.bases_):
                     own = np.flatnonzero(labels == p)
-                    part[own] = projections[own, 0, p, :] @ basis.T / scale + self.mean_
+                    projected = projections[own, 0, p, :] @ basis.T
+                    if scale is not None:
+                        projected = projected / scale[own]
+                    part[own] = projected + self.mean_
         return out
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -167,16 +173,27 @@ class UnionOfSubspacesBase(
             )
         return np.asarray(X)
 
-    def _chunks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray, float]]:
-        """Yield centred rows times a power of two that keeps their squares in range."""
+    def _chunks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray | None]]:
+        """Yield centred rows, times powers of two where their squares would leave the range."""
         n_subspaces, m, s = self.bases_.shape
         size = chunk_rows(m, item_bytes(X), n_subspaces * s)
         for start in range(0, X.shape[0], size):
             which = slice(start, start + size)
-            chunk = X[which].astype(self.bases_.dtype, copy=False) - self.mean_
-            scale = power_of_two_scale(float(np.abs(chunk).max()), machine_epsilon(chunk))
-            yield which, chunk if scale == 1.0 else chunk * scale, scale
+            chunk = X[which] - self.mean_
+            scale = _row_scales(chunk, machine_epsilon(self.bases_))
+            if scale is not None:
+                chunk = chunk * scale
+            yield which, chunk.astype(self.bases_.dtype, copy=False), scale
 
     def _limit_threads(self, X: np.ndarray) -> Any:
         n_subspaces, m, s = self.bases_.shape
         return limit_threads(pass_work(X.shape[0], m, n_subspaces * s))
+
+
+def _row_scales(chunk: np.ndarray, eps: float) -> np.ndarray | None:
+    """Return a power of two for each row, or None where no row needs one."""
+    largest = np.abs(chunk).max(axis=1)
+    extremes = (float(largest.max()), float(largest.min(where=largest > 0, initial=1.0)))
+    if all(power_of_two_scale(value, eps) == 1.0 for value in extremes):
+        return None
+    return np.array([[power_of_two_scale(float(value), eps)] for value in largest])

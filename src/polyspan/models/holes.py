@@ -20,6 +20,7 @@ class UnionWithHoles(UnionOfSubspacesBase):
 
     lam: float
     center: bool
+    labels_: np.ndarray
 
     def _prior(self) -> float:
         """Return ρ, the weight of filled-in entries."""
@@ -184,6 +185,12 @@ class UnionWithHoles(UnionOfSubspacesBase):
                 f"(columns {shown}): leave them out"
             )
 
+    def _spread_labels(self, learned: np.ndarray) -> None:
+        """Give -1 to the samples that were not learned from."""
+        labels = np.full(len(learned), -1, dtype=np.int64)
+        labels[learned] = self.labels_
+        self.labels_ = labels
+
     def _warn_about_rows(self, learned: np.ndarray, least: int) -> None:
         left_out = np.flatnonzero(~learned)
         if len(left_out):
@@ -193,7 +200,7 @@ class UnionWithHoles(UnionOfSubspacesBase):
                 f"{least} observed entries and are not learned from (rows {shown}); "
                 "their label is -1",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def __sklearn_tags__(self) -> Any:

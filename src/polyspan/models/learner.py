@@ -54,6 +54,10 @@ class SubspaceLearner(UnionOfSubspacesBase):
         "n_jobs": [Integral, None],
     }
 
+    def _sizes(self, n_features: int) -> tuple[int, int]:
+        """Return the number and the dimension of the subspaces to start with."""
+        return self.n_subspaces, self.subspace_dim
+
     def _rules(self) -> Rules:
         """Return how the hard phase updates and when it stops."""
         raise NotImplementedError
@@ -80,13 +84,13 @@ class SubspaceLearner(UnionOfSubspacesBase):
         """Run all starts, in groups that share their products, and return the lowest."""
         n, m = prepared.problem.rows.shape
         dtype = prepared.problem.rows.X.dtype
-        n_columns = self.n_subspaces * self.subspace_dim
-        pooled_start = draw_bases((m, self.subspace_dim), rng).astype(dtype)
+        n_subspaces, s = self._sizes(len(prepared.mean))
+        n_columns = n_subspaces * s
+        pooled_start = draw_bases((m, s), rng).astype(dtype)
         if given is not None:
             starts = prepared.inward(given)[None, ...]
         else:
-            shape = (n_starts, self.n_subspaces, m, self.subspace_dim)
-            starts = draw_bases(shape, rng).astype(dtype)
+            starts = draw_bases((n_starts, n_subspaces, m, s), rng).astype(dtype)
         size = max(1, min(n_starts, GROUP_BYTES // (n * n_columns * item_bytes(starts))))
         firsts = range(0, n_starts, size)
         work = pass_work(n, m, n_columns * size)
@@ -94,15 +98,35 @@ class SubspaceLearner(UnionOfSubspacesBase):
         prepared = replace(prepared, problem=replace(prepared.problem, rows=rows))
 
         with limit_threads(work, len(firsts)):
-            unit, ritz = pooled_residual(prepared.problem, pooled_start)
-            self._warn_about_rank(ritz)
+            unit, ritz, pooled = pooled_residual(prepared.problem, pooled_start)
+            self._warn_about_rank(ritz, s, max(n, m))
             solve = delayed(self._solve_group)
             groups = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 solve(prepared, starts[first : first + size], unit, first, progress)
                 for first in firsts
             )
-        solutions: list[Solution] = [solution for group in groups for solution in group]
-        return _first_of_the_best(solutions)
+            best = self._choose([solution for group in groups for solution in group])
+            return self._or_pooled(prepared.problem, best, pooled)
+
+    def _or_pooled(self, problem: Problem, best: Solution, pooled: np.ndarray) -> Solution:
+        """Go on from copies of one pooled subspace where no start ended below that.
+
+        It happens where λ is so small for the scale of the data that the subspaces have come
+        together long before they have turned towards the data.
+        """
+        if self._rules().leave_one_out:
+            return best
+        copies = np.stack([pooled] * len(best.bases))[None]
+        _, sums = problem.assign(copies, with_products=False)
+        value = float(problem.objective(copies, sums.energy)[0])
+        if best.objective <= value * (1 + 1e-9):
+            return best
+        together = self._learn(problem, copies, None)[0]
+        return replace(together, anneal_history=best.anneal_history)
+
+    def _choose(self, solutions: list[Solution]) -> Solution:
+        """Return the solution to keep."""
+        return first_of_the_best(solutions)
 
     def _solve_group(
         self,
@@ -121,7 +145,9 @@ class SubspaceLearner(UnionOfSubspacesBase):
         cooling = np.empty((0, len(bases)))
         if isinstance(self.init, str) and self.init == "anneal":
             # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
-            unit = max(unit, machine_epsilon(bases) * problem.total / len(problem.norms), 1e-300)
+            smallest = 1e4 * float(np.finfo(bases.dtype).tiny)
+            mean = problem.total / len(problem.norms)
+            unit = max(unit, machine_epsilon(bases) * mean, smallest)
             schedule = temperatures(unit, *self.anneal_range, self.anneal_steps)
             bases, cooling = anneal(
                 problem, bases, schedule, leave_one_out=self._rules().leave_one_out, monitor=monitor
@@ -148,7 +174,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
                 warnings.warn(
                     f"an init array is one start: n_init={self.n_init} is not used",
                     RuntimeWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             return 1
         if self.n_init == "auto":
@@ -158,7 +184,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
     def _max_steps(self) -> int:
         annealed = isinstance(self.init, str) and self.init == "anneal"
         # Each refilling of empty subspaces evaluates its new start once more.
-        return (self.anneal_steps if annealed else 0) + self.max_iter + 1 + self.n_subspaces
+        return (self.anneal_steps if annealed else 0) + self.max_iter + 1 + self._sizes(1)[0]
 
     def _check_sizes(self, n_samples: int, n_features: int) -> None:
         if self.subspace_dim >= n_features:
@@ -173,6 +199,9 @@ class SubspaceLearner(UnionOfSubspacesBase):
                 f"{self.n_subspaces} * {self.subspace_dim} = {needed}: every sample could have a "
                 "direction of its own; lower n_subspaces or subspace_dim, or give more samples"
             )
+        self._check_schedule()
+
+    def _check_schedule(self) -> None:
         hottest, coldest = _two_temperatures(self.anneal_range)
         if not 0 < coldest <= hottest < np.inf:
             raise ValueError(
@@ -186,6 +215,8 @@ class SubspaceLearner(UnionOfSubspacesBase):
             return None
         shape = (self.n_subspaces, X.shape[1], self.subspace_dim)
         start = np.asarray(self.init)
+        if start.dtype.kind not in "fiu":
+            raise ValueError(f"init has the type {start.dtype}: give real orthonormal bases")
         if start.shape != shape:
             raise ValueError(
                 f"init has the shape {start.shape}, but (n_subspaces, n_features, subspace_dim) "
@@ -195,45 +226,44 @@ class SubspaceLearner(UnionOfSubspacesBase):
         if not np.isfinite(start).all():
             raise ValueError("init contains NaN or infinity: give finite orthonormal bases")
         if not is_orthonormal(start):
-            start = orthonormalise(start)
             warnings.warn(
                 "the bases in init are not orthonormal: the nearest orthonormal ones are used",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return start
+        return np.asarray(orthonormalise(start))
 
-    def _warn_about_rank(self, ritz: np.ndarray) -> None:
-        used = int((ritz > ritz.max() * machine_epsilon(ritz) * 10).sum()) if ritz.max() > 0 else 0
-        if used < self.subspace_dim:
+    def _warn_about_rank(self, ritz: np.ndarray, s: int, size: int) -> None:
+        values = np.sqrt(np.maximum(ritz, 0))
+        used = int((values > values.max() * machine_epsilon(ritz) * size).sum())
+        if used < s:
             warnings.warn(
                 f"the samples{' minus their mean' if self.center else ''} span only {used} "
-                f"directions, fewer than subspace_dim={self.subspace_dim}: the other directions of "
+                f"directions, fewer than subspace_dim={s}: the other directions of "
                 "the bases mean nothing; lower subspace_dim",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _warn_about(self, best: Solution) -> None:
         empty = np.flatnonzero(best.counts == 0)
         if len(empty):
             warnings.warn(
-                f"no sample is assigned to subspaces {empty.tolist()}: starting them anew from the "
-                "worst represented samples did not lower the objective; lower n_subspaces, or "
-                "raise lam or n_init",
+                f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
+                "lam or n_init",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if best.stopped == "max_iter":
             warnings.warn(
                 f"the alternation did not converge to tol={self.tol} in max_iter={self.max_iter} "
                 "iterations: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
-def _first_of_the_best(solutions: list[Solution]) -> Solution:
+def first_of_the_best(solutions: list[Solution]) -> Solution:
     """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
     lowest = min(solution.criterion for solution in solutions)
     enough = lowest + 1e-9 * abs(lowest)

@@ -78,13 +78,15 @@ class MiCUSaL(SubspaceLearner):
     objective_ : float
         F1 at `labels_` and `bases_`; for λ=∞ the sum of squared residuals.
     objective_history_ : ndarray
-        F1 at the beginning of the alternation and after each of its iterations; never rises.
+        F1 at the beginning of the alternation and after each of its iterations; never rises
+        (with `residual="loo"` it may, and `objective_` is that of the best assignment).
     anneal_history_ : ndarray
         Free energy at each temperature; empty without annealing.
     n_iter_ : int
         Iterations of the alternation.
     converged_ : bool
-        Whether it ended by `tol`.
+        Whether it ended by `tol` (with `residual="loo"`: or because no better assignment came
+        for ten iterations).
     subspace_distances_ : ndarray of shape (n_subspaces, n_subspaces)
         d_u between the learned subspaces.
     n_features_in_ : int
@@ -95,7 +97,8 @@ class MiCUSaL(SubspaceLearner):
     Notes
     -----
     ``MiCUSaL(init="random", solver="exact", n_init=8)`` is Algorithm 1 as printed.
-    Memory beyond X: about 64 MB of chunks, plus a few times L·m·s numbers per start.
+    Memory beyond X: chunks of at most 64 MB, a few times L·m·s numbers per start, and a label
+    and a norm per sample (with `residual="loo"` a weight per sample and subspace).
 
     References
     ----------
@@ -175,10 +178,13 @@ class MiCUSaL(SubspaceLearner):
         given = self._given_start(X)
         prepared = prepare(X, float(self.lam), center=self.center, start=given)
         n_starts = self._n_starts()
-        progress = FitProgress(self, X, n_starts, self._max_steps())
+        progress = FitProgress(self, X, y, n_starts, self._max_steps())
         best = self._best_solution(prepared, given, n_starts, rng, progress)
         self._store(prepared, best)
-        progress.end({})
+        if prepared.span is not None and self.residual == "plain":
+            # Exact ties may fall otherwise in the coordinates of the span.
+            self.labels_ = self._nearest(X)
+        progress.end()
         self._warn_about(best)
         return self
 

@@ -15,24 +15,24 @@ class FitProgress:
     Parameters
     ----------
     estimator : estimator with `CallbackSupportMixin`
-    X : array
-        The training data, handed to callbacks that ask for it.
+    X, y : array
+        The training data, handed to callbacks that ask for them; `y` is used for nothing else.
     n_starts, max_steps : int
         Starts, and the most iterations that one of them can take.
     """
 
-    def __init__(self, estimator: Any, X: Array, n_starts: int, max_steps: int) -> None:
-        self._estimator, self._X = estimator, X
+    def __init__(self, estimator: Any, X: Array, y: Any, n_starts: int, max_steps: int) -> None:
+        self._told = {"estimator": estimator, "X": X, "y": y}
         self._root = estimator._init_callback_context(
             max_subtasks=n_starts, sequential_subtasks=False
         )
-        self._root.call_on_fit_task_begin(estimator=estimator, X=X)
+        self._root.call_on_fit_task_begin(**self._told)
         self._listening = bool(getattr(estimator, "_skl_callbacks", []))
         self._tasks = []
         if self._listening:
             for start in range(n_starts):
                 task = self._root.subcontext("start", task_id=start, max_subtasks=max_steps)
-                task.call_on_fit_task_begin(estimator=estimator, X=X)
+                task.call_on_fit_task_begin(**self._told)
                 self._tasks.append(task)
 
     def monitor(self, first: int, fitted: Callable[[Array], dict[str, Any]]) -> Monitor | None:
@@ -46,12 +46,10 @@ class FitProgress:
 
         def report(start: int, iteration: int, objective: float, bases: Array) -> bool:
             step = self._tasks[first + start].subcontext("iteration")
-            step.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+            step.call_on_fit_task_begin(**self._told)
             return bool(
                 step.call_on_fit_task_end(
-                    estimator=self._estimator,
-                    X=self._X,
-                    reconstruction_attributes=lambda: fitted(bases),
+                    **self._told, reconstruction_attributes=lambda: fitted(bases)
                 )
             )
 
@@ -60,10 +58,8 @@ class FitProgress:
     def end_start(self, start: int) -> None:
         """Say that a start is over."""
         if self._listening:
-            self._tasks[start].call_on_fit_task_end(estimator=self._estimator, X=self._X)
+            self._tasks[start].call_on_fit_task_end(**self._told)
 
-    def end(self, attributes: dict[str, Any]) -> None:
-        """Say that the fit is over."""
-        self._root.call_on_fit_task_end(
-            estimator=self._estimator, X=self._X, reconstruction_attributes=attributes
-        )
+    def end(self) -> None:
+        """Say that the fit is over; the estimator is fitted by now."""
+        self._root.call_on_fit_task_end(**self._told, reconstruction_attributes={})

@@ -182,13 +182,11 @@ class RobustMiCUSaL(UnionWithHoles, SubspaceLearner):
         given = self._given_start(X)
         prepared = self._prepare(X, holes, learned, given)
         n_starts = self._n_starts()
-        progress = FitProgress(self, X, n_starts, self._max_steps())
+        progress = FitProgress(self, X, y, n_starts, self._max_steps())
         best = self._best_solution(prepared, given, n_starts, rng, progress)
         self._store(prepared, best)
-        labels = np.full(len(X), -1, dtype=np.int64)
-        labels[learned] = self.labels_
-        self.labels_ = labels
-        progress.end({})
+        self._spread_labels(learned)
+        progress.end()
         self._warn_about(best)
         return self
 
@@ -202,6 +200,10 @@ class RobustMiCUSaL(UnionWithHoles, SubspaceLearner):
 
     def _rules(self) -> Rules:
         return Rules("power", self.max_iter, float(self.tol))
+
+    def _or_pooled(self, problem: Problem, best: Solution, pooled: np.ndarray) -> Solution:
+        # Algorithm 3 ends where it ends.
+        return super()._or_pooled(problem, best, pooled) if self.solver == "mm" else best
 
     def _learn(
         self, problem: Problem, bases: np.ndarray, monitor: Monitor | None

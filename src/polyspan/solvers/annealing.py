@@ -20,8 +20,8 @@ from polyspan.solvers.updates import power_update
 POOLED_STEPS = 8
 
 
-def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array]:
-    """Return the mean squared residual to one pooled subspace, and its Ritz values.
+def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array, Array]:
+    """Return the mean squared residual to one pooled subspace, its Ritz values and its basis.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array]:
     _, sums = single.assign(bases, with_products=True)
     assert sums.products is not None
     ritz = xp.linalg.eigvalsh(transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...])
-    return (problem.total - float(sums.energy[0])) / problem.rows.shape[0], ritz
+    residual = max(problem.total - float(sums.energy[0]), 0.0) / problem.rows.shape[0]
+    return residual, ritz, bases[0, 0, ...]
 
 
 def temperatures(unit: float, hottest: float, coldest: float, n_steps: int) -> list[float]:
@@ -77,7 +78,9 @@ def anneal(
         leverage = None
         if leave_one_out and weights is not None:
             leverage = measure_leverage(problem.rows, bases, weights, problem.norms)
-        weights, sums = problem.weigh(bases, temperature, leverage=leverage)
+        weights, sums = problem.weigh(
+            bases, temperature, leverage=leverage, keep_weights=leave_one_out
+        )
         free = problem.objective(bases, sums.energy) + weight * temperature * sums.entropy
         history.append(free)
         bases = power_update(problem, bases, sums.products)

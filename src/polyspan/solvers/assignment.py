@@ -141,21 +141,29 @@ def assign(
 
 
 def weigh(
-    rows: Rows, bases: Array, temperature: float, *, leverage: Leverage | None = None
-) -> tuple[Array, Sums]:
-    """Run `weigh_chunk` over all rows; weights have the shape (n_samples, n_starts, L)."""
+    rows: Rows,
+    bases: Array,
+    temperature: float,
+    *,
+    leverage: Leverage | None = None,
+    keep_weights: bool = True,
+) -> tuple[Array | None, Sums]:
+    """Run `weigh_chunk` over all rows; weights, if kept, are (n_samples, n_starts, L)."""
     parts, total = [], None
     stacked = Stacked.of(bases, rows.offset)
     for which, chunk in rows.chunks():
         own = None if leverage is None else leverage.rows(which)
         weights, sums = weigh_chunk(chunk, stacked, temperature, leverage=own)
-        parts.append(weights)
+        if keep_weights:
+            parts.append(weights)
         total = sums if total is None else total + sums
     assert total is not None
     return _concatenate(parts), total.centred(rows.offset)
 
 
-def _concatenate(parts: list[Array]) -> Array:
+def _concatenate(parts: list[Array]) -> Array | None:
+    if not parts:
+        return None
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
 
 

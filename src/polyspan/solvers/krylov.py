@@ -92,4 +92,6 @@ def _residual(vectors: Array, image: Array) -> float:
     theta = transpose(vectors) @ image
     size = float(xp.linalg.vector_norm(theta))
     error = float(xp.linalg.vector_norm(image - vectors @ theta))
-    return error / size if size > 0 else float("inf")
+    if size > 0:
+        return error / size
+    return float("inf") if error > 0 else 0.0

@@ -38,7 +38,10 @@ class Leverage:
         xp = namespace(projections)
         by_subspace = xp.permute_dims(projections, (1, 2, 0, 3))
         whitened = by_subspace @ self.whitener
-        leverage = xp.permute_dims(xp.sum(whitened * whitened, axis=3), (2, 0, 1)) * self.weights
+        # The weight before the square: a cluster that nearly vanished has a huge whitener.
+        whitened = whitened * xp.sqrt(xp.permute_dims(self.weights, (1, 2, 0)))[..., None]
+        whitened = xp.clip(whitened, -1.0, 1.0)
+        leverage = xp.permute_dims(xp.sum(whitened * whitened, axis=3), (2, 0, 1))
         slack = xp.clip(1.0 - leverage, SMALLEST_SLACK, 1.0)
         residual = xp.clip(self.norms[:, None, None] - energy, 0.0, None)
         return residual / (slack * slack)
@@ -57,6 +60,6 @@ def measure_leverage(rows: Rows, bases: Array, weights: Array, norms: Array) -> 
     values, vectors = xp.linalg.eigh(gram)
     # A direction that no member uses has no leverage either.
     floor = xp.max(values, axis=-1, keepdims=True) * machine_epsilon(bases) * 10.0
-    used = values > floor
+    used = (values > floor) & (values > xp.finfo(bases.dtype).smallest_normal * 1e6)
     inverse = xp.where(used, 1.0 / xp.sqrt(xp.where(used, values, 1.0)), 0.0)
     return Leverage(vectors * inverse[..., None, :], weights, norms)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from polyspan.arrays import (
     CHUNK_MAX_BYTES,
     Array,
+    Rows,
     float64_sum,
     item_bytes,
     namespace,
@@ -78,8 +79,13 @@ class MaskedProblem(Problem):
         return xp.concat(parts, axis=0), total
 
     def weigh(
-        self, bases: Array, temperature: float, *, leverage: Leverage | None = None
-    ) -> tuple[Array, Sums]:
+        self,
+        bases: Array,
+        temperature: float,
+        *,
+        leverage: Leverage | None = None,
+        keep_weights: bool = True,
+    ) -> tuple[Array | None, Sums]:
         """Share every sample out with weights ∝ exp(-r/τ), r the masked residual times m/|Ω|."""
         xp = namespace(bases)
         parts, total = [], None
@@ -91,10 +97,11 @@ class MaskedProblem(Problem):
             entropy = float64_sum(shares * log_shares, axis=(0, 2))
             counts = xp.sum(shares, axis=0)
             sums = Sums(counts, energy_sum, xp.zeros_like(entropy), entropy, products=products)
-            parts.append(shares)
+            if keep_weights:
+                parts.append(shares)
             total = sums if total is None else total + sums
         assert total is not None
-        return xp.concat(parts, axis=0), total
+        return xp.concat(parts, axis=0) if parts else None, total
 
     def residuals(self, bases: Array) -> Array:
         """Return the masked residual, times m/|Ω|, to the nearest subspace, for one start."""
@@ -104,6 +111,32 @@ class MaskedProblem(Problem):
             for chunk, _, energy in self._fits(bases[None, ...])
         ]
         return self.norms - xp.concat(won, axis=0)
+
+    has_holes = True
+
+    def completed(self, bases: Array, labels: Array) -> Problem:
+        """Return the filled samples times √(m/|Ω|): what a minimiser of the majoriser sees."""
+        xp = namespace(bases)
+        assert self.missing is not None
+        assert self.weights is not None
+        theta = self.own_coefficients(bases, labels)
+        values = xp.asarray(self.rows.X, copy=True)
+        for p in range(bases.shape[0]):
+            own = xp.nonzero(labels == p)[0]
+            filled = (1.0 - self.prior) * (xp.take(theta, own, axis=0) @ transpose(bases[p, ...]))
+            filled = xp.where(xp.take(self.missing, own, axis=0), filled, 0.0)
+            values[own, :] += filled
+        values *= xp.sqrt(self.weights)[:, None]
+        norms = xp.sum(values * values, axis=1)
+        return Problem(
+            Rows(values, None, self.rows.size), norms, float(float64_sum(norms)), self.lam
+        )
+
+    def own_coefficients(self, bases: Array, labels: Array) -> Array:
+        """Return θ of every sample for the basis that it is assigned to."""
+        xp = namespace(bases)
+        theta = xp.concat([part for part, _ in self.coefficients(bases)], axis=0)
+        return xp.take_along_axis(theta, labels[:, None, None], axis=1)[:, 0, :]
 
     def coefficients(self, bases: Array) -> Iterator[tuple[Array, Array]]:
         """Yield θ (n, n_subspaces, s) and energies (n, n_subspaces) of one start, by chunks."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from polyspan.arrays import Rows, chunk_rows, machine_epsilon, power_of_two_scale
 from polyspan.solvers.masked import MaskedProblem
-from polyspan.solvers.preparation import Prepared
+from polyspan.solvers.preparation import Prepared, working_weight
 
 # Patterns are worth sharing when each stands, on average, for this many samples.
 SHARED_FROM = 4
@@ -64,7 +64,7 @@ def prepare_masked(
         rows=Rows(values, None, chunk_rows(m, values.dtype.itemsize)),
         norms=norms,
         total=float(norms.sum(dtype=np.float64)),
-        lam=(lam / scale) / scale,
+        lam=working_weight(lam, scale),
         missing=holes.missing,
         weights=weights,
         prior=prior,

@@ -118,7 +118,12 @@ class _Run:
 
     def solution(self) -> Solution:
         assert self._kept is not None
-        return replace(self._kept, stopped=self.stopped or "max_iter")
+        return replace(
+            self._kept,
+            history=tuple(self._history),
+            n_iter=len(self._history) - 1,
+            stopped=self.stopped or "max_iter",
+        )
 
 
 def _leverage(
@@ -147,8 +152,7 @@ def refill_empty(
     """Give empty subspaces the worst represented samples and go on; keep what is better.
 
     Algorithm 1 can converge with a subspace that no sample chose. The run that goes on from new
-    bases is kept only if it ends lower, so the objective never rises; its history takes up again
-    where it first falls below what was reached.
+    bases is kept only if it ends lower, so the objective never rises.
     """
     xp = namespace(solution.bases)
     for _ in range(solution.bases.shape[0]):
@@ -162,12 +166,13 @@ def refill_empty(
         (resumed,) = learn_subspaces(
             problem, bases[None, ...], replace(rules, max_iter=left), monitor=monitor
         )
-        if not resumed.objective < solution.objective:
+        if not resumed.criterion < solution.criterion:
             break
-        lower = [value for value in resumed.history if value < solution.objective]
+        # While the new run is still above what was reached, what was reached stands.
+        reached = [min(value, solution.objective) for value in resumed.history[1:]]
         solution = replace(
             resumed,
-            history=(*solution.history, *lower),
+            history=(*solution.history, *reached),
             n_iter=solution.n_iter + resumed.n_iter,
         )
     return solution

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from polyspan.arrays import (
@@ -75,9 +76,16 @@ def prepare(X: Array, lam: float, *, center: bool, start: Array | None = None) -
     total = float(float64_sum(norms))
     rows = _choose_centring(rows, total)
     # λ‖r‖² must not change: the working residuals are scale² times those of the data.
-    problem = Problem(rows, norms, total, (lam / scale) / scale)
+    problem = Problem(rows, norms, total, working_weight(lam, scale))
     prepared = Prepared(problem, mean / scale, scale)
     return _reduce_to_span(prepared, start)
+
+
+def working_weight(lam: float, scale: float) -> float:
+    """Return λ for data times `scale`, kept finite and above 0 where λ is."""
+    if math.isinf(lam):
+        return lam
+    return min(max((lam / scale) / scale, 1e-300), 1e300)
 
 
 def _squared_norms(chunk: Array) -> Array:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, Rows, namespace
+from polyspan.arrays import Array, Rows, machine_epsilon, namespace
 from polyspan.geometry import closeness
 from polyspan.solvers.assignment import Sums, assign, weigh
 from polyspan.solvers.leave_one_out import Leverage
@@ -40,10 +40,34 @@ class Problem:
         return assign(self.rows, bases, with_products=with_products, leverage=leverage)
 
     def weigh(
-        self, bases: Array, temperature: float, *, leverage: Leverage | None = None
-    ) -> tuple[Array, Sums]:
+        self,
+        bases: Array,
+        temperature: float,
+        *,
+        leverage: Leverage | None = None,
+        keep_weights: bool = True,
+    ) -> tuple[Array | None, Sums]:
         """Share every sample out among the subspaces; see `assignment.weigh`."""
-        return weigh(self.rows, bases, temperature, leverage=leverage)
+        return weigh(self.rows, bases, temperature, leverage=leverage, keep_weights=keep_weights)
+
+    has_holes = False
+    """Whether samples are filled anew in every step."""
+
+    def completed(self, bases: Array, labels: Array) -> Problem:
+        """Return complete data to update from: these, or, with holes, the filled samples."""
+        return self
+
+    def own_coefficients(self, bases: Array, labels: Array) -> Array:
+        """Return D_lᵀy of every sample with the basis that it is assigned to."""
+        xp = namespace(bases)
+        stacked = Stacked.of(bases[None, ...], self.rows.offset)
+        parts = [
+            xp.take_along_axis(
+                project(chunk, stacked)[:, 0, ...], labels[which][:, None, None], axis=1
+            )[:, 0, :]
+            for which, chunk in self.rows.chunks()
+        ]
+        return xp.concat(parts, axis=0)
 
     def residuals(self, bases: Array) -> Array:
         """Return the squared residual of every sample to its nearest subspace, for one start."""
@@ -67,7 +91,9 @@ class Problem:
 
     def objective(self, bases: Array, energy: Array) -> Array:
         """Return F1 of every start from Σ‖D_lᵀy_i‖², in double precision."""
-        residual = self.total - energy
+        xp = namespace(energy)
+        # The difference of two sums: where the fit is exact rounding may leave it below 0.
+        residual = xp.maximum(self.total - energy, xp.zeros_like(energy))
         if math.isinf(self.lam):
             return residual
         return closeness(bases) + self.lam * residual
@@ -75,7 +101,8 @@ class Problem:
     @property
     def rounding(self) -> float:
         """Objective below which the data are fitted to rounding."""
-        return 1e-15 * self.total * (1.0 if math.isinf(self.lam) else self.lam)
+        unit = 4.0 * machine_epsilon(self.rows.X) * self.total
+        return unit if math.isinf(self.lam) else unit * self.lam
 
 
 @dataclass(frozen=True)

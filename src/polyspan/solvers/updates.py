@@ -18,7 +18,7 @@ from polyspan.arrays import (
     transpose,
 )
 from polyspan.geometry import orthonormal_columns
-from polyspan.solvers.krylov import leading_subspace
+from polyspan.solvers.krylov import EXTRA, leading_subspace
 from polyspan.solvers.problem import Problem
 
 # Up to this many features a dense eigensolver is cheaper than products to full accuracy.
@@ -47,7 +47,7 @@ def power_update(problem: Problem, bases: Array, products: Array) -> Array:
     xp = namespace(bases)
     starts, n_subspaces, m, s = bases.shape
     gradient = problem.data * products
-    if problem.pull:
+    if problem.pull and n_subspaces > 1:
         wide = xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (starts, m, n_subspaces * s))
         others = wide @ (transpose(wide) @ wide)
         others = xp.permute_dims(xp.reshape(others, (starts, m, n_subspaces, s)), (0, 2, 1, 3))
@@ -72,12 +72,15 @@ def exact_update(problem: Problem, bases: Array, labels: Array) -> Array:
     xp = namespace(bases)
     updated = xp.asarray(bases, copy=True)
     for p in range(bases.shape[0]):
-        updated[p, ...] = _exact_basis(problem, updated, labels, p)
+        updated[p, ...] = exact_basis(problem, updated, labels, p)
     return updated
 
 
-def _exact_basis(problem: Problem, bases: Array, labels: Array, p: int) -> Array:
-    """Choose the factorisation by shape: the thin factor, the dense matrix or products."""
+def exact_basis(problem: Problem, bases: Array, labels: Array, p: int) -> Array:
+    """Return the top eigenvectors of A_l for subspace p, the others fixed, in descending order.
+
+    The factorisation is chosen by shape: of the thin factor, of the dense matrix, or products.
+    """
     xp = namespace(bases)
     n_subspaces, m, s = bases.shape
     others = [bases[q, ...] for q in range(n_subspaces) if q != p and problem.pull]
@@ -89,7 +92,7 @@ def _exact_basis(problem: Problem, bases: Array, labels: Array, p: int) -> Array
         factor = _thin_factor(problem, others, labels, p)
         values, vectors = _top_of_gram(factor @ transpose(factor), factor @ bases[p, ...])
         return _complete(values, transpose(factor) @ vectors, bases[p, ...])
-    if m <= DENSE_FEATURES:
+    if m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
         matrix = problem.data * _scatter(problem.rows, labels, p)
         for other in others:
             matrix = matrix + problem.pull * (other @ transpose(other))

@@ -1,0 +1,83 @@
+"""Intrinsic dimension by maximum likelihood (Levina and Bickel), as the paper uses it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_array
+
+
+def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
+    r"""Estimate the dimension of a set of points from distances to nearest neighbours.
+
+    The average over samples and over k_0 = k1, …, k2 of
+
+    .. math:: \hat s^{k_0}(y) = \Big[\frac{1}{k_0-2} \sum_{a=1}^{k_0-1}
+        \log \frac{\Gamma_{k_0}(y)}{\Gamma_a(y)}\Big]^{-1}
+
+    with Γ_a(y) the distance of y to its a-th nearest neighbour.
+
+    On samples of a 13-dimensional subspace it gives 9 to 10.5: with a few hundred points the
+    neighbours are too far away for the local argument that it rests on.
+    `polyspan.model_selection.choose_size` does not use it.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Equal samples count once: between them there is no distance to take a logarithm of.
+    k1, k2 : int, default=6, 10
+        Fewest and most neighbours; k1 at least 3. Where there are too few samples for k2 it is
+        lowered, with a warning.
+
+    Returns
+    -------
+    dimension : float
+        NaN where there are too few distinct samples for k1 neighbours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.geometry import estimate_dimension
+    >>> plane = np.random.RandomState(0).standard_normal((500, 2)) @ np.ones((2, 7))
+    >>> round(estimate_dimension(plane), 1)
+    1.0
+    """
+    dimension, most = neighbour_estimate(X, k1, k2)
+    if most < k2:
+        warnings.warn(
+            f"{most + 1} distinct samples have only {most} neighbours: k2={k2} was lowered",
+            UserWarning,
+            stacklevel=2,
+        )
+    return dimension
+
+
+def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
+    """Return the estimate and the most neighbours that could be used, without a warning."""
+    check_neighbours(k1, k2)
+    X = np.unique(check_array(X, dtype=[np.float64, np.float32]), axis=0)
+    most = len(X) - 1
+    if most < k1:
+        return float("nan"), most
+    k2 = min(k2, most)
+    distances, _ = NearestNeighbors(n_neighbors=k2 + 1).fit(X).kneighbors(X)
+    logs = np.log(np.maximum(distances[:, 1:], np.finfo(X.dtype).tiny))
+    estimates = []
+    for k in range(k1, k2 + 1):
+        sums = (logs[:, k - 1 : k] - logs[:, : k - 1]).sum(axis=1)
+        # Neighbours at one distance (a lattice) say nothing about the dimension.
+        told = sums > 0
+        if told.any():
+            estimates.append(np.mean((k - 2) / sums[told]))
+    return (float(np.mean(estimates)) if estimates else float("nan")), most
+
+
+def check_neighbours(k1: int, k2: int) -> None:
+    """Refuse numbers of neighbours that the estimate is not defined for."""
+    if k1 <= 2:
+        raise ValueError(f"k1={k1} must be at least 3: the estimate divides by k1 - 2")
+    if k2 < k1:
+        raise ValueError(f"k2={k2} must not be smaller than k1={k1}")
