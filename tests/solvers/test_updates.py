@@ -66,7 +66,9 @@ def test_products_that_do_not_settle_warn(monkeypatch):
 
 def test_near_the_solution_the_gram_matrix_is_multiplied_not_reduced(monkeypatch):
     Y, problem, bases, labels = setting(n=60, m=55, s=1)
-    solved = literal_update(Y, bases, labels, 4.0)
+    solved = bases
+    for _ in range(60):
+        solved = literal_update(Y, solved, labels, 4.0)
     calls = []
     monkeypatch.setattr(
         updates,

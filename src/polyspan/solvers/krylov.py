@@ -12,7 +12,7 @@ from polyspan.geometry import orthonormal_columns
 KRYLOV_BLOCKS = 5
 # Columns beside the start. Without them a start that is invariant already, but not leading,
 # would be returned as it came.
-EXTRA = 2
+EXTRA = 1
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ def leading_subspace(
     """Find the leading eigenvectors of a semidefinite operator by restarted block Krylov.
 
     Span [V, AV, …, AᵏV], take the best vectors in it (Rayleigh-Ritz), start again from them,
-    until ‖AV - VΘ‖ is a small share of ‖Θ‖ (4e-10 in double precision, so that the trace of
-    VᵀAV is right to rounding).
+    until ‖AV - VΘ‖ is a small share of ‖Θ‖: the root of the rounding unit, since the trace of
+    VᵀAV, which is what an update maximises, errs by its square.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def leading_subspace(
     xp = namespace(start)
     n, s = start.shape
     width = s + EXTRA
-    tol = machine_epsilon(start) ** 0.6
+    tol = machine_epsilon(start) ** 0.5
     # cos(0), cos(1), … fills the circle evenly: columns that no data are orthogonal to by design.
     filler = xp.cos(xp.astype(xp.arange(n * EXTRA), start.dtype))
     block = orthonormal_columns(xp.concat([start, xp.reshape(filler, (n, EXTRA))], axis=1))

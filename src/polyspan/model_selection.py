@@ -1,0 +1,282 @@
+"""Choosing the number and the dimension of subspaces, and λ, without labels.
+
+When to trust which: `masked_entry_score` for λ and for the number of subspaces, on samples that
+were not learned from; the BIC inside `choose_size` for the dimension; the score of the models
+themselves (minus the residual) for neither, since it always takes the largest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.utils import check_array, check_random_state
+
+from polyspan.models import MiCUSaL, RobustMiCUSaL
+from polyspan.solvers.masked_preparation import Holes, prepare_masked
+
+# Weight of filled-in entries in predictions from few observed ones, as in RobustMiCUSaL.
+PRIOR = 0.02
+
+
+def masked_entry_score(
+    estimator: Any, X: Any, y: Any = None, *, share: float = 0.2, random_state: Any = 0
+) -> float:
+    """Score a fitted model by how well it predicts entries that are hidden from it.
+
+    A part of the observed entries of every sample is hidden, the rest chooses the subspace and the
+    coefficients, and the hidden ones are predicted. Unlike the residual, this punishes a model
+    that is too large: it fits the noise of what it sees and fills in nonsense. Use it on samples
+    that were not learned from, as `scoring` of `GridSearchCV`.
+
+    Parameters
+    ----------
+    estimator : fitted model with `bases_` and `mean_`, or a pipeline that ends in one
+    X : array-like of shape (n_samples, n_features)
+        NaN allowed.
+    y : ignored
+    share : float, default=0.2
+        Part of the observed entries of each sample to hide.
+    random_state : int, RandomState instance or None, default=0
+        The same entries are hidden for every model compared.
+
+    Returns
+    -------
+    score : float
+        Minus the mean squared error of the hidden entries.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from polyspan import MiCUSaL
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.model_selection import masked_entry_score
+    >>> data = make_union_of_subspaces((60, 60), n_features=20, subspace_dim=3, spread=0.5,
+    ...                                noise=0.1, random_state=0)
+    >>> search = GridSearchCV(MiCUSaL(2, random_state=0), {"subspace_dim": [1, 3, 8]},
+    ...                       scoring=masked_entry_score, cv=3).fit(data.X)
+    >>> search.best_params_
+    {'subspace_dim': 3}
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"share={share} must lie between 0 and 1")
+    if hasattr(estimator, "steps"):
+        X, estimator = estimator[:-1].transform(X), estimator[-1]
+    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    errors = hidden_entry_errors(
+        estimator.bases_, estimator.mean_, X, share, check_random_state(random_state)
+    )
+    return -float(errors.sum() / max(1.0, errors.count))
+
+
+@dataclass(frozen=True)
+class HiddenErrors:
+    """Squared errors of hidden entries, summed per sample."""
+
+    squares: np.ndarray
+    counts: np.ndarray
+
+    def sum(self) -> float:
+        """Return the sum over all hidden entries."""
+        return float(self.squares.sum())
+
+    @property
+    def count(self) -> float:
+        """Number of hidden entries."""
+        return float(self.counts.sum())
+
+
+def hidden_entry_errors(
+    bases: np.ndarray,
+    mean: np.ndarray,
+    X: np.ndarray,
+    share: float,
+    rng: np.random.RandomState,
+) -> HiddenErrors:
+    """Hide entries, predict them from the others, return the squared errors."""
+    observed = ~np.isnan(X)
+    hidden = observed & (rng.uniform(size=X.shape) < share)
+    seen = np.where(hidden, np.nan, X)
+    prepared = prepare_masked(seen, Holes.of(seen), mean.astype(X.dtype), 1.0, prior=PRIOR)
+    predicted, start = np.empty_like(X), 0
+    for theta, energy in prepared.problem.coefficients(bases.astype(X.dtype)):  # type: ignore[attr-defined]
+        nearest = energy.argmax(axis=1)
+        own = theta[np.arange(len(theta)), nearest] / prepared.scale
+        fitted = np.einsum("nms,ns->nm", bases[nearest], own)
+        predicted[start : start + len(theta)] = fitted + mean
+        start += len(theta)
+    error = np.where(hidden, predicted - np.where(observed, X, 0.0), 0.0)
+    return HiddenErrors((error**2).sum(axis=1), hidden.sum(axis=1))
+
+
+@dataclass(frozen=True)
+class SizeChoice:
+    """What `choose_size` decided, how sure it is, and what it tried."""
+
+    n_subspaces: int
+    subspace_dim: int
+    lam: float
+    n_subspaces_range: tuple[int, int]
+    """Numbers of subspaces whose error is within one standard error of the best."""
+    subspace_dim_margin: float
+    """By how much the BIC of the next best dimension is worse, over its own size."""
+    table: list[dict[str, float | str]] = field(default_factory=list)
+    """One row per model tried: step, n_subspaces, subspace_dim, lam, value, standard_error."""
+
+
+def choose_size(
+    X: Any,
+    max_subspaces: int,
+    max_dim: int,
+    *,
+    lam: float = 4.0,
+    choose_lam: bool = True,
+    n_splits: int = 3,
+    max_rounds: int = 3,
+    random_state: Any = None,
+) -> SizeChoice:
+    r"""Choose number and dimension of subspaces, and λ, from data without labels.
+
+    From L = `max_subspaces`: the dimension by the BIC at that L,
+
+    .. math:: N(m-s) \log\sigma^2 + \sum_l N_l \sum_k \log e_{lk} + L s (m - s + 1) \log N
+
+    (σ² the residual variance, e_lk the variances inside the subspaces); then the number of
+    subspaces by the prediction of hidden entries of held-out samples (`masked_entry_score`); and so
+    on until one of them stays; at last λ on a grid of factors of 2. Each criterion is used for
+    what it is good at: held-out entries hardly notice a dimension too many, and BIC merges
+    subspaces that are close.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        NaN allowed.
+    max_subspaces, max_dim : int
+        Largest sizes to try.
+    lam : float, default=4.0
+        λ while the sizes are chosen, and the middle of its grid.
+    choose_lam : bool, default=True
+        Whether to choose λ too.
+    n_splits : int, default=3
+        Folds of the held-out samples.
+    max_rounds : int, default=3
+        Most alternations between dimension and number.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    choice : SizeChoice
+    """
+    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    if max_subspaces < 1 or not 1 <= max_dim < X.shape[1]:
+        raise ValueError(
+            f"max_subspaces={max_subspaces} must be at least 1 and max_dim={max_dim} between 1 and "
+            f"n_features - 1 = {X.shape[1] - 1}"
+        )
+    search = _Search(X, n_splits, int(check_random_state(random_state).randint(2**31 - 1)))
+    n_subspaces, dim = max_subspaces, 0
+    for _ in range(max_rounds):
+        before = (n_subspaces, dim)
+        dim, margin = search.dimension(n_subspaces, max_dim, lam)
+        if dim != before[1]:
+            n_subspaces, span = search.number(max_subspaces, dim, lam)
+        if n_subspaces == before[0] or dim == before[1]:
+            break
+    if choose_lam:
+        lam = search.weight(n_subspaces, dim, lam)
+    return SizeChoice(n_subspaces, dim, lam, span, margin, search.table)
+
+
+def gaussian_bic(model: Any, X: np.ndarray) -> float:
+    """Return the BIC of a fitted union, its subspaces seen as low-rank Gaussians with one noise.
+
+    Each cluster has its own variances e_lk inside its subspace; outside all share one.
+    """
+    n_subspaces, m, s = model.bases_.shape
+    labels = model.labels_
+    judged = labels >= 0
+    X, labels = X[judged], labels[judged]
+    n = len(X)
+    prepared = prepare_masked(X, Holes.of(X), model.mean_, 1.0, prior=PRIOR)
+    coefficients = prepared.problem.own_coefficients(model.bases_, labels) / prepared.scale
+    noise = max(-model.score(X) / (m - s), np.finfo(float).tiny)
+    fit = n * (m - s) * math.log(noise)
+    for p in range(n_subspaces):
+        own = coefficients[labels == p]
+        if len(own):
+            values = np.linalg.eigvalsh(own.T @ own / len(own))
+            fit += len(own) * float(np.log(np.maximum(values, noise)).sum())
+    return float(fit + n_subspaces * s * (m - s + 1) * math.log(n))
+
+
+class _Search:
+    """Fits models of many sizes and keeps the table of what they reached."""
+
+    def __init__(self, X: np.ndarray, n_splits: int, seed: int) -> None:
+        self.X, self.seed = X, seed
+        self.table: list[dict[str, float | str]] = []
+        self._splits = list(KFold(n_splits, shuffle=True, random_state=seed).split(X))
+        holes = bool(np.isnan(X).any())
+        self._model: Any = RobustMiCUSaL() if holes else MiCUSaL()
+        self._model.set_params(random_state=seed)
+
+    def _fit(self, X: np.ndarray, n_subspaces: int, dim: int, lam: float) -> Any:
+        sizes = {"n_subspaces": n_subspaces, "subspace_dim": dim, "lam": lam}
+        return clone(self._model).set_params(**sizes).fit(X)
+
+    def _note(self, step: str, sizes: tuple[int, int, float], value: float, error: float) -> None:
+        names = ("n_subspaces", "subspace_dim", "lam")
+        row: dict[str, float | str] = {"step": step, **dict(zip(names, sizes, strict=True))}
+        self.table.append({**row, "value": value, "standard_error": error})
+
+    def dimension(self, n_subspaces: int, max_dim: int, lam: float) -> tuple[int, float]:
+        """Return the dimension with the lowest BIC and its lead over the next."""
+        n = len(self.X)
+        values = {}
+        for s in range(1, max_dim + 1):
+            if n_subspaces * s > n:
+                break
+            values[s] = gaussian_bic(self._fit(self.X, n_subspaces, s, lam), self.X)
+            self._note("dimension", (n_subspaces, s, lam), values[s], math.nan)
+        best = min(values, key=values.__getitem__)
+        others = [value for s, value in values.items() if s != best]
+        margin = (min(others) - values[best]) / abs(values[best]) if others else math.inf
+        return best, margin
+
+    def number(self, max_subspaces: int, dim: int, lam: float) -> tuple[int, tuple[int, int]]:
+        """Return the number with the lowest held-out error, and those that are as good."""
+        smallest = min(len(train) for train, _ in self._splits)
+        sizes = [k for k in range(1, max_subspaces + 1) if k * dim <= smallest]
+        errors = {k: self._held_out("number", k, dim, lam) for k in sizes}
+        best = min(sizes, key=lambda k: errors[k].mean())
+        close = [k for k in sizes if _excess(errors[k], errors[best]) <= 1.0]
+        return best, (min(close), max(close))
+
+    def weight(self, n_subspaces: int, dim: int, lam: float) -> float:
+        """Return the λ of the factor-2 grid around `lam` with the lowest held-out error."""
+        grid = [lam * 2.0**k for k in range(-2, 3)]
+        errors = {x: self._held_out("weight", n_subspaces, dim, x).mean() for x in grid}
+        return min(grid, key=errors.__getitem__)
+
+    def _held_out(self, step: str, n_subspaces: int, dim: int, lam: float) -> np.ndarray:
+        """Return the mean squared error of hidden entries of every held-out sample."""
+        out = np.empty(len(self.X))
+        for train, test in self._splits:
+            model = self._fit(self.X[train], n_subspaces, dim, lam)
+            rng = np.random.RandomState(self.seed)
+            errors = hidden_entry_errors(model.bases_, model.mean_, self.X[test], 0.2, rng)
+            out[test] = errors.squares / np.maximum(errors.counts, 1)
+        error = float(out.std(ddof=1) / math.sqrt(len(out)))
+        self._note(step, (n_subspaces, dim, lam), float(out.mean()), error)
+        return out
+
+
+def _excess(errors: np.ndarray, best: np.ndarray) -> float:
+    """Return by how many standard errors one model is worse, sample by sample."""
+    difference = errors - best
+    spread = float(difference.std(ddof=1)) / math.sqrt(len(difference))
+    return float(difference.mean()) / spread if spread > 0 else 0.0

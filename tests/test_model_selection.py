@@ -1,0 +1,91 @@
+"""Choosing sizes without labels: hidden entries, BIC, and the two together."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from polyspan import MiCUSaL, RobustMiCUSaL
+from polyspan.datasets import make_union_of_subspaces, mask_entries
+from polyspan.model_selection import PRIOR, choose_size, hidden_entry_errors, masked_entry_score
+
+DATA = make_union_of_subspaces(
+    (60, 60), n_features=20, subspace_dim=3, spread=0.5, noise=0.1, random_state=0
+)
+
+
+def test_hidden_entries_by_hand():
+    model = MiCUSaL(2, 3, random_state=0).fit(DATA.X)
+    X = mask_entries(DATA.X_test[:9], 0.1, random_state=0)
+    errors = hidden_entry_errors(model.bases_, model.mean_, X, 0.3, np.random.RandomState(5))
+    hidden = ~np.isnan(X) & (np.random.RandomState(5).uniform(size=X.shape) < 0.3)
+    for i, x in enumerate(X):
+        seen = ~np.isnan(x) & ~hidden[i]
+        y = np.where(seen, x - model.mean_, 0.0)
+        weights = np.where(seen, 1.0, PRIOR)
+        fits = []
+        for D in model.bases_:
+            theta = np.linalg.solve((D * weights[:, None]).T @ D, D[seen].T @ y[seen])
+            value = np.sum(weights * (y - D @ theta) ** 2)
+            fits.append((value, D @ theta + model.mean_))
+        fitted = min(fits, key=lambda fit: fit[0])[1]
+        expected = np.sum((fitted[hidden[i]] - x[hidden[i]]) ** 2)
+        assert_allclose(errors.squares[i], expected)
+        assert errors.counts[i] == hidden[i].sum()
+
+
+def test_score_is_repeatable_and_prefers_the_true_dimension():
+    scores = {}
+    for s in (1, 3, 9):
+        model = MiCUSaL(2, s, random_state=0).fit(DATA.X)
+        scores[s] = masked_entry_score(model, DATA.X_test)
+        assert scores[s] == masked_entry_score(model, DATA.X_test)
+        assert scores[s] < 0
+    assert max(scores, key=scores.get) == 3
+    with pytest.raises(ValueError, match=r"share=1\.5"):
+        masked_entry_score(model, DATA.X_test, share=1.5)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_grid_search(share):
+    X = mask_entries(DATA.X, share, random_state=0)
+    model = RobustMiCUSaL(2, anneal_steps=40, random_state=0)
+    search = GridSearchCV(model, {"subspace_dim": [1, 3, 8]}, scoring=masked_entry_score, cv=3)
+    assert search.fit(X).best_params_ == {"subspace_dim": 3}
+
+
+def test_pipelines():
+    pipeline = make_pipeline(Normalizer(), MiCUSaL(2, 3, random_state=0)).fit(DATA.X)
+    expected = masked_entry_score(pipeline[-1], pipeline[:-1].transform(DATA.X_test))
+    assert masked_entry_score(pipeline, DATA.X_test) == expected
+
+
+def test_choose_size_on_small_data():
+    choice = choose_size(DATA.X, 4, 6, random_state=0)
+    assert (choice.n_subspaces, choice.subspace_dim) == (2, 3)
+    low, high = choice.n_subspaces_range
+    assert low <= 2 <= high
+    assert choice.subspace_dim_margin > 0
+    assert choice.lam in [4.0 * 2.0**k for k in range(-2, 3)]
+    steps = [row["step"] for row in choice.table]
+    assert set(steps) == {"dimension", "number", "weight"}
+    rows = [row for row in choice.table if row["step"] == "number"]
+    assert min(rows, key=lambda row: row["value"])["n_subspaces"] == 2
+    again = choose_size(DATA.X, 4, 6, random_state=0)
+    assert [row["value"] for row in again.table] == [row["value"] for row in choice.table]
+    kept = choose_size(DATA.X, 3, 4, lam=2.0, choose_lam=False, random_state=0)
+    assert kept.lam == 2.0
+
+
+def test_choose_size_bad_input():
+    for sizes in ((0, 3), (3, 0), (3, 20)):
+        with pytest.raises(ValueError, match="must be at least 1 and max_dim"):
+            choose_size(DATA.X, *sizes)
+
+
+def test_paper_setting():
+    data = make_union_of_subspaces(random_state=0)
+    choice = choose_size(data.X, 7, 15, choose_lam=False, random_state=0)
+    assert (choice.n_subspaces, choice.subspace_dim) == (5, 13)
