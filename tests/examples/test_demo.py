@@ -36,3 +36,16 @@ def test_the_bound_is_a_bound(demo):
     found = demo.measure_synthetic(1)
     printed, ours, bound = (found[name][0].distance for name in demo.METHODS)
     assert bound < ours < printed
+
+
+def test_data_with_holes(tmp_path, capsys):
+    path = DEMO.with_name("data_with_holes.py")
+    spec = importlib.util.spec_from_file_location("data_with_holes", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    output = tmp_path / "holes.png"
+    module.main(["--samples", "150", "--output", str(output)])
+    shown = capsys.readouterr().out
+    for name in ("KNNImputer", "IterativeImputer", "RobustMiCUSaL"):
+        assert name in shown
+    assert matplotlib.image.imread(output).std() > 0.05

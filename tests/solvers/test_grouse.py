@@ -38,42 +38,45 @@ def test_sweep_equals_plain_twin_and_paper(share):
     values, missing, basis = data(share=share, n=15, m=20)
     steps = np.full(15, 0.4)
     members = np.array([3, 1, 14, 0])
-    compiled, plain = basis.copy(), basis.copy()
+    compiled, plain = basis.T.copy(), basis.T.copy()
     sweep(compiled, values, missing, members, steps)
     sweep.py_func(plain, values, missing, members, steps)
     assert_allclose(compiled, plain, atol=1e-10)
-    assert_allclose(compiled, literal_sweep(basis, values, missing, members, steps), atol=1e-10)
+    expected = literal_sweep(basis, values, missing, members, steps)
+    assert_allclose(compiled.T, expected, atol=1e-10)
 
 
 def test_bases_stay_orthonormal_over_many_sweeps():
     values, missing, basis = data(n=200, m=40, s=5)
+    columns = basis.T.copy()
     for t in range(1, 101):
-        sweep(basis, values, missing, np.arange(200), np.full(200, 1.5 / t))
-    assert is_orthonormal(basis, 1e-8)
+        sweep(columns, values, missing, np.arange(200), np.full(200, 1.5 / t))
+    assert is_orthonormal(columns.T, 1e-8)
 
 
 def test_a_sample_that_fits_or_vanishes_changes_nothing():
     values, missing, basis = data()
     missing[:] = False
     values[0], values[1] = 0.0, basis @ np.ones(3)
-    before = basis.copy()
-    sweep(basis, values, missing, np.array([0, 1]), np.ones(20))
-    assert_allclose(basis, before, atol=1e-12)
+    columns = basis.T.copy()
+    sweep(columns, values, missing, np.array([0, 1]), np.ones(20))
+    assert_allclose(columns.T, basis, atol=1e-12)
 
 
 def test_closeness_step_is_a_geodesic_that_raises_closeness():
     rng = np.random.RandomState(0)
     basis, *others = draw_bases((3, 10, 3), rng)
-    turned = closeness_step(basis, others, 0.05)
+    wide = np.concatenate(others, axis=1)
+    turned = closeness_step(basis, wide, 0.05)
     assert is_orthonormal(turned, 1e-12)
     before = sum(subspace_distance(basis, other) ** 2 for other in others)
     after = sum(subspace_distance(turned, other) ** 2 for other in others)
     assert after < before
     # Half the step twice is not the step, but zero is nothing, and no others is nothing.
-    assert_allclose(closeness_step(basis, others, 0.0), basis, atol=1e-12)
-    assert closeness_step(basis, [], 1.0) is basis
+    assert_allclose(closeness_step(basis, wide, 0.0), basis, atol=1e-12)
+    assert closeness_step(basis, wide[:, :0], 1.0) is basis
     gradient = (turned - basis) / 0.05
-    small = (closeness_step(basis, others, 1e-6) - basis) / 1e-6
+    small = (closeness_step(basis, wide, 1e-6) - basis) / 1e-6
     A = sum(other @ other.T for other in others)
     expected = 2 * (np.eye(10) - basis @ basis.T) @ A @ basis
     assert_allclose(small, expected, atol=1e-4)
@@ -96,7 +99,7 @@ def test_outer_loop_by_hand():
     for p in range(2):
         members = np.flatnonzero(labels[:, 0] == p)
         for t in (1, 2, 3):
-            bases[p] = closeness_step(bases[p], [bases[1 - p]], 0.5 / t)
+            bases[p] = closeness_step(bases[p], bases[1 - p], 0.5 / t)
             steps = 2.0 * 0.5 / t * problem.weights
             bases[p] = literal_sweep(bases[p], values, missing, members, steps)
     assert_allclose(found.bases, bases, atol=1e-8)

@@ -27,16 +27,17 @@ class GrouseRules:
     tol: float
 
 
-@numba.njit(cache=True)
-def sweep(  # noqa: C901 - one pass of plain loops, which is what compiles well
-    basis: Any, values: Any, missing: Any, members: Any, steps: Any
+# Sums may be reordered, which lets them run several at a time; NaN and infinity keep their meaning.
+@numba.njit(cache=True, fastmath={"reassoc", "contract"})
+def sweep(  # noqa: C901 - plain loops are what compiles well
+    columns: Any, values: Any, missing: Any, members: Any, steps: Any
 ) -> None:  # pragma: no cover - compiled; its plain twin is sweep.py_func
     """Take one rank-one step for every member, in place (Algorithm 3, steps 12 to 16).
 
     Parameters
     ----------
-    basis : array of shape (n_features, subspace_dim)
-        Orthonormal; tilted in place.
+    columns : array of shape (subspace_dim, n_features)
+        The basis, transposed, so that the long axis is contiguous; tilted in place.
     values : array of shape (n_samples, n_features)
         Zeros where missing.
     missing : boolean array of shape (n_samples, n_features)
@@ -45,84 +46,106 @@ def sweep(  # noqa: C901 - one pass of plain loops, which is what compiles well
     steps : array of shape (n_samples,)
         λ m η_t / |Ω_i| of every sample.
     """
-    m, s = basis.shape
+    s, m = columns.shape
     gram = np.empty((s, s))
     theta = np.empty(s)
     omega = np.empty(m)
     residual = np.empty(m)
+    part = np.empty((s, m))
     for i in members:
         y, hole = values[i], missing[i]
-        n_missing = 0
-        for j in range(m):
-            n_missing += hole[j]
-        # D is orthonormal: the Gram matrix over the observed rows is I minus that over the
-        # missing ones, whichever are fewer.
-        by_missing = 2 * n_missing < m
-        gram[:] = 0.0
-        theta[:] = 0.0
-        for j in range(m):
-            if hole[j] == by_missing:
-                for a in range(s):
-                    for b in range(a + 1):
-                        gram[a, b] += basis[j, a] * basis[j, b]
-            if not hole[j]:
-                for a in range(s):
-                    theta[a] += basis[j, a] * y[j]
-        if by_missing:
-            for a in range(s):
-                for b in range(a + 1):
-                    gram[a, b] = -gram[a, b]
-                gram[a, a] += 1.0
-        # Cholesky in the lower triangle, then two triangular solves in place.
+        _observed_gram(columns, hole, part, gram)
         for a in range(s):
-            for b in range(a):
-                x = gram[a, b]
-                for k in range(b):
-                    x -= gram[a, k] * gram[b, k]
-                gram[a, b] = x / gram[b, b]
-            x = gram[a, a]
-            for k in range(a):
-                x -= gram[a, k] * gram[a, k]
-            gram[a, a] = np.sqrt(max(x, 1e-300))
-        for a in range(s):
-            x = theta[a]
-            for k in range(a):
-                x -= gram[a, k] * theta[k]
-            theta[a] = x / gram[a, a]
-        for a in range(s - 1, -1, -1):
-            x = theta[a]
-            for k in range(a + 1, s):
-                x -= gram[k, a] * theta[k]
-            theta[a] = x / gram[a, a]
-        omega_norm, residual_norm, theta_norm = 0.0, 0.0, 0.0
-        for j in range(m):
             x = 0.0
-            for a in range(s):
-                x += basis[j, a] * theta[a]
-            omega[j] = x
-            omega_norm += x * x
-            residual[j] = 0.0 if hole[j] else y[j] - x
-            residual_norm += residual[j] * residual[j]
+            for j in range(m):  # y is zero where missing
+                x += columns[a, j] * y[j]
+            theta[a] = x
+        _solve_in_place(gram, theta)
+        omega[:] = 0.0
         for a in range(s):
-            theta_norm += theta[a] * theta[a]
-        omega_norm, residual_norm = np.sqrt(omega_norm), np.sqrt(residual_norm)
-        theta_norm = np.sqrt(theta_norm)
-        if omega_norm == 0.0 or residual_norm == 0.0 or theta_norm == 0.0:
+            for j in range(m):
+                omega[j] += theta[a] * columns[a, j]
+        omega_square, residual_square, theta_square = 0.0, 0.0, 0.0
+        for j in range(m):
+            residual[j] = 0.0 if hole[j] else y[j] - omega[j]
+            omega_square += omega[j] * omega[j]
+            residual_square += residual[j] * residual[j]
+        for a in range(s):
+            theta_square += theta[a] * theta[a]
+        if omega_square == 0.0 or residual_square == 0.0 or theta_square == 0.0:
             continue
+        omega_norm, residual_norm = np.sqrt(omega_square), np.sqrt(residual_square)
         angle = residual_norm * omega_norm * steps[i]
         along = (np.cos(angle) - 1.0) / omega_norm
         across = np.sin(angle) / residual_norm
         for j in range(m):
-            x = (along * omega[j] + across * residual[j]) / theta_norm
+            omega[j] = along * omega[j] + across * residual[j]
+        for a in range(s):
+            x = theta[a] / np.sqrt(theta_square)
+            for j in range(m):
+                columns[a, j] += x * omega[j]
+
+
+@numba.njit(cache=True, fastmath={"reassoc", "contract"})
+def _observed_gram(columns: Any, hole: Any, part: Any, gram: Any) -> None:  # pragma: no cover
+    """Write the Gram matrix of the observed rows of the basis into the lower triangle.
+
+    The basis is orthonormal, so it is I minus that of the missing rows, whichever are fewer.
+    """
+    s, m = columns.shape
+    n_missing = 0
+    for j in range(m):
+        n_missing += hole[j]
+    by_missing = 2 * n_missing < m
+    k = 0
+    for j in range(m):
+        if hole[j] == by_missing:
             for a in range(s):
-                basis[j, a] += x * theta[a]
+                part[a, k] = columns[a, j]
+            k += 1
+    for a in range(s):
+        for b in range(a + 1):
+            x = 0.0
+            for j in range(k):
+                x += part[a, j] * part[b, j]
+            gram[a, b] = -x if by_missing else x
+        if by_missing:
+            gram[a, a] += 1.0
 
 
-def closeness_step(basis: Array, others: list[Array], step: float) -> Array:
-    """Move along the geodesic that brings the basis nearer to the others (steps 10 and 11)."""
-    if not others:
+@numba.njit(cache=True)
+def _solve_in_place(gram: Any, theta: Any) -> None:  # pragma: no cover
+    """Solve the system in the lower triangle by Cholesky, overwriting both."""
+    s = len(theta)
+    for a in range(s):
+        for b in range(a):
+            x = gram[a, b]
+            for k in range(b):
+                x -= gram[a, k] * gram[b, k]
+            gram[a, b] = x / gram[b, b]
+        x = gram[a, a]
+        for k in range(a):
+            x -= gram[a, k] * gram[a, k]
+        gram[a, a] = np.sqrt(max(x, 1e-300))
+        x = theta[a]
+        for k in range(a):
+            x -= gram[a, k] * theta[k]
+        theta[a] = x / gram[a, a]
+    for a in range(s - 1, -1, -1):
+        x = theta[a]
+        for k in range(a + 1, s):
+            x -= gram[k, a] * theta[k]
+        theta[a] = x / gram[a, a]
+
+
+def closeness_step(basis: Array, others: Array, step: float) -> Array:
+    """Move along the geodesic that brings the basis nearer to the others (steps 10 and 11).
+
+    `others` holds the other bases side by side; A_l times the basis needs no m×m matrix.
+    """
+    if others.shape[1] == 0:
         return basis
-    pulled = sum(other @ (other.T @ basis) for other in others)
+    pulled = others @ (others.T @ basis)
     delta = 2.0 * (pulled - basis @ (basis.T @ pulled))
     u, sigma, vt = np.linalg.svd(delta, full_matrices=False)
     turned = (basis @ vt.T) * np.cos(sigma * step) + u * np.sin(sigma * step)
@@ -158,11 +181,13 @@ def learn_by_grouse(
             break
         for p in range(len(bases)):
             members = np.flatnonzero(labels[:, 0] == p)
-            others = [bases[q] for q in range(len(bases)) if q != p]
+            others = np.delete(bases, p, axis=0).transpose(1, 0, 2).reshape(bases.shape[1], -1)
             basis = bases[p].copy()
             for t in range(1, rules.n_sweeps + 1):
-                basis = np.ascontiguousarray(closeness_step(basis, others, rules.step_size / t))
-                sweep(basis, values, problem.missing, members, steps / t)
+                basis = closeness_step(basis, others, rules.step_size / t)
+                columns = np.ascontiguousarray(basis.T)
+                sweep(columns, values, problem.missing, members, steps / t)
+                basis = columns.T
             bases[p] = basis
     return Solution(
         bases=bases.astype(problem.rows.X.dtype),

@@ -1,0 +1,67 @@
+"""Figures of fitted models and result tables. Needs matplotlib: `pip install polyspan[plot]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyspan.model_selection import SizeChoice
+
+
+def plot_size_choice(choice: SizeChoice, axes: Any = None) -> Any:
+    """Show what `choose_size` tried: BIC by dimension, held-out error by number of subspaces.
+
+    Parameters
+    ----------
+    choice : SizeChoice
+    axes : two matplotlib axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    axes : array of two matplotlib axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.model_selection import choose_size
+    >>> from polyspan.plotting import plot_size_choice
+    >>> data = make_union_of_subspaces((40, 40), n_features=15, subspace_dim=2, spread=0.5,
+    ...                                random_state=0)
+    >>> axes = plot_size_choice(choose_size(data.X, 3, 4, random_state=0))
+    >>> axes[0].get_xlabel()
+    'dimension of the subspaces'
+    """
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        _, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    left, right = axes
+    rounds = sorted({int(row["n_subspaces"]) for row in choice.table if row["step"] == "dimension"})
+    for n_subspaces in rounds:
+        rows = [
+            row
+            for row in choice.table
+            if row["step"] == "dimension" and row["n_subspaces"] == n_subspaces
+        ]
+        dims, values = zip(*[(row["subspace_dim"], row["value"]) for row in rows], strict=True)
+        left.plot(dims, values, marker="o", label=f"{n_subspaces} subspaces")
+    left.axvline(choice.subspace_dim, color="gray", linestyle=":")
+    left.set(xlabel="dimension of the subspaces", ylabel="BIC")
+    left.legend()
+    rows = [
+        row
+        for row in choice.table
+        if row["step"] == "number" and row["subspace_dim"] == choice.subspace_dim
+    ]
+    right.errorbar(
+        [row["n_subspaces"] for row in rows],
+        [row["value"] for row in rows],
+        yerr=[row["standard_error"] for row in rows],
+        marker="o",
+        capsize=3,
+    )
+    right.axvline(choice.n_subspaces, color="gray", linestyle=":")
+    right.set(xlabel="number of subspaces", ylabel="squared error of hidden entries")
+    return axes
