@@ -88,6 +88,29 @@ def faces() -> Iterator[Row]:
 def scene() -> Iterator[Row]:
     shape = (600, 722, 5, 12)
     yield from per_iteration("scene 600/722/5/12", shape, ("exact", "power"), 10, 5)
+    yield from to_convergence("scene 600/722/5/12", shape, 5)
+
+
+def to_convergence(name: str, shape: tuple[int, int, int, int], n_starts: int) -> Iterator[Row]:
+    """Time power steps and the literal algorithm to tol 1e-6 from the same starts, one by one."""
+    m, n, n_subspaces, s = shape
+    X = make(n, m, n_subspaces, s)
+    problem = prepare(X, LAM, center=True).problem
+    spent, found = {"literal": 0.0, "power": 0.0}, {"literal": [], "power": []}
+    for seed in range(n_starts):
+        start = start_of((n_subspaces, m, s), seed)
+        begin = time.perf_counter()
+        found["literal"].append(literal.micusal(X, start, LAM).history[-1])
+        spent["literal"] += time.perf_counter() - begin
+        begin = time.perf_counter()
+        found["power"].append(learn_subspaces(problem, start[None], Rules())[0].objective)
+        spent["power"] += time.perf_counter() - begin
+    yield {
+        "row": f"{name}, power, {n_starts} starts to convergence",
+        "ratio": spent["literal"] / spent["power"],
+        "best F1 over literal": min(found["power"]) / min(found["literal"]),
+        "mean F1 over literal": float(np.mean(found["power"]) / np.mean(found["literal"])),
+    }
 
 
 def smoke() -> Iterator[Row]:
