@@ -90,8 +90,10 @@ def test_rows_with_too_few_entries_are_told_and_left_out():
     X = mask_entries(DATA.X, 0.2, random_state=0)
     X[5, 3:] = np.nan
     X[9] = np.nan
-    with pytest.warns(UserWarning, match=r"2 of 80 rows have at most subspace_dim=3.*rows 5, 9"):
+    message = r"2 of 80 rows have at most subspace_dim=3.*rows 5, 9"
+    with pytest.warns(UserWarning, match=message) as caught:
         model = RobustMiCUSaL(2, 3, random_state=0).fit(X)
+    assert caught[0].filename == __file__
     others = np.delete(np.arange(80), [5, 9])
     clean = RobustMiCUSaL(2, 3, random_state=0).fit(X[others])
     assert np.array_equal(model.bases_, clean.bases_)

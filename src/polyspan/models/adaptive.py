@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.geometry import check_neighbours
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import SubspaceLearner, first_of_the_best, shifted
-from polyspan.models.progress import FitProgress
+from polyspan.models.messages import warn_user
 from polyspan.solvers.adaptive import (
     AdaptiveRules,
     AdaptiveSolution,
     learn_adaptively,
     most_frequent_size,
 )
-from polyspan.solvers.masked_preparation import Holes
 from polyspan.solvers.micusal import Rules
 from polyspan.solvers.problem import Monitor, Problem, Solution
 
 
-class AdaptiveMiCUSaL(UnionWithHoles, SubspaceLearner):
+class AdaptiveMiCUSaL(UnionWithHoles):
     r"""Union of subspaces whose number and dimension are found from upper bounds.
 
     Algorithm 2 of the paper: alternate as MiCUSaL does and drop subspaces that no sample chose;
@@ -159,25 +156,12 @@ class AdaptiveMiCUSaL(UnionWithHoles, SubspaceLearner):
         """
         X = self._validate(X, reset=True)
         check_neighbours(self.k1, self.k2)
-        holes = Holes.of(X)
-        self._check_columns(holes)
-        _, dim = self._sizes(X.shape[1])
-        learned = holes.n_observed > dim
-        self._check_sizes(int(learned.sum()), X.shape[1])
-        self._warn_about_rows(learned, dim)
-        rng = check_random_state(self.random_state)
-        prepared = self._prepare(X, holes, learned, None)
-        n_starts = self._n_starts()
-        progress = FitProgress(self, X, y, n_starts, self._max_steps())
-        best = self._best_solution(prepared, None, n_starts, rng, progress)
-        self._store(prepared, best)
-        self._spread_labels(learned)
+        best = self._fit_observed(X, y)
         found = cast(AdaptiveSolution, best)
         self.n_subspaces_, _, self.subspace_dim_ = self.bases_.shape
         self.merge_history_ = list(found.merges)
         self.dimension_estimates_ = np.array(found.dimensions)
         self._warn_about_neighbours()
-        progress.end()
         self._warn_about(best)
         return self
 
@@ -185,11 +169,9 @@ class AdaptiveMiCUSaL(UnionWithHoles, SubspaceLearner):
         sizes = np.bincount(self.labels_[self.labels_ >= 0], minlength=self.n_subspaces_)
         small = [p for p, n in enumerate(sizes) if n <= self.k2]
         if small:
-            warnings.warn(
+            warn_user(
                 f"subspaces {small} have at most k2={self.k2} samples: fewer neighbours were used "
                 "to estimate their dimension",
-                UserWarning,
-                stacklevel=4,
             )
 
     def _learn(

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan.models.base import UnionOfSubspacesBase
+from polyspan.models.learner import SubspaceLearner
+from polyspan.models.messages import warn_user
+from polyspan.models.progress import FitProgress
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.masked_preparation import Holes, observed_mean, prepare_masked
 from polyspan.solvers.preparation import Prepared, prepare
+from polyspan.solvers.problem import Solution
 
 
-class UnionWithHoles(UnionOfSubspacesBase):
+class UnionWithHoles(SubspaceLearner):
     """A union of subspaces for samples with NaN, in training and in new data."""
 
     lam: float
-    center: bool
+    random_state: Any
     labels_: np.ndarray
 
     def _prior(self) -> float:
@@ -28,6 +31,25 @@ class UnionWithHoles(UnionOfSubspacesBase):
 
     # Whether complete data are learned from by the solver for complete data.
     _complete_too = True
+
+    def _fit_observed(self, X: np.ndarray, y: Any) -> Solution:
+        """Learn from the observed entries and store what was learned."""
+        holes = Holes.of(X)
+        self._check_columns(holes)
+        _, dim = self._sizes(X.shape[1])
+        learned = holes.n_observed > dim
+        self._check_sizes(int(learned.sum()), X.shape[1])
+        self._warn_about_rows(learned, dim)
+        rng = check_random_state(self.random_state)
+        given = self._given_start(X)
+        prepared = self._prepare(X, holes, learned, given)
+        n_starts = self._n_starts()
+        progress = FitProgress(self, X, y, n_starts, self._max_steps())
+        best = self._best_solution(prepared, given, n_starts, rng, progress)
+        self._store(prepared, best)
+        self._spread_labels(learned)
+        progress.end()
+        return best
 
     def _prepare(
         self, X: np.ndarray, holes: Holes, learned: np.ndarray, given: np.ndarray | None
@@ -195,12 +217,10 @@ class UnionWithHoles(UnionOfSubspacesBase):
         left_out = np.flatnonzero(~learned)
         if len(left_out):
             shown = ", ".join(str(i) for i in left_out[:10]) + (", …" if len(left_out) > 10 else "")
-            warnings.warn(
+            warn_user(
                 f"{len(left_out)} of {len(learned)} rows have at most subspace_dim="
                 f"{least} observed entries and are not learned from (rows {shown}); "
                 "their label is -1",
-                UserWarning,
-                stacklevel=4,
             )
 
     def __sklearn_tags__(self) -> Any:

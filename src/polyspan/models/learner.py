@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -15,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from polyspan.arrays import item_bytes, limit_threads, machine_epsilon, pass_work
 from polyspan.geometry import draw_bases, is_orthonormal, orthonormalise
 from polyspan.models.base import UnionOfSubspacesBase
+from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
 from polyspan.solvers.annealing import anneal, pooled_residual, temperatures
 from polyspan.solvers.micusal import Rules, learn_subspaces, refill_empty
@@ -171,10 +171,9 @@ class SubspaceLearner(UnionOfSubspacesBase):
     def _n_starts(self) -> int:
         if not isinstance(self.init, str):
             if self.n_init not in ("auto", 1):
-                warnings.warn(
+                warn_user(
                     f"an init array is one start: n_init={self.n_init} is not used",
                     RuntimeWarning,
-                    stacklevel=4,
                 )
             return 1
         if self.n_init == "auto":
@@ -226,10 +225,8 @@ class SubspaceLearner(UnionOfSubspacesBase):
         if not np.isfinite(start).all():
             raise ValueError("init contains NaN or infinity: give finite orthonormal bases")
         if not is_orthonormal(start):
-            warnings.warn(
+            warn_user(
                 "the bases in init are not orthonormal: the nearest orthonormal ones are used",
-                UserWarning,
-                stacklevel=4,
             )
         return np.asarray(orthonormalise(start))
 
@@ -237,29 +234,24 @@ class SubspaceLearner(UnionOfSubspacesBase):
         values = np.sqrt(np.maximum(ritz, 0))
         used = int((values > values.max() * machine_epsilon(ritz) * size).sum())
         if used < s:
-            warnings.warn(
+            warn_user(
                 f"the samples{' minus their mean' if self.center else ''} span only {used} "
                 f"directions, fewer than subspace_dim={s}: the other directions of "
                 "the bases mean nothing; lower subspace_dim",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _warn_about(self, best: Solution) -> None:
         empty = np.flatnonzero(best.counts == 0)
         if len(empty):
-            warnings.warn(
+            warn_user(
                 f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
                 "lam or n_init",
-                UserWarning,
-                stacklevel=4,
             )
         if best.stopped == "max_iter":
-            warnings.warn(
+            warn_user(
                 f"the alternation did not converge to tol={self.tol} in max_iter={self.max_iter} "
                 "iterations: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
 

@@ -7,20 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import SubspaceLearner, shifted
-from polyspan.models.progress import FitProgress
 from polyspan.solvers.grouse import GrouseRules, learn_by_grouse
 from polyspan.solvers.masked import MaskedProblem
-from polyspan.solvers.masked_preparation import Holes
 from polyspan.solvers.micusal import Rules
 from polyspan.solvers.problem import Monitor, Problem, Solution
 
 
-class RobustMiCUSaL(UnionWithHoles, SubspaceLearner):
+class RobustMiCUSaL(UnionWithHoles):
     r"""Union of subspaces that are close to each other, learned from incomplete data.
 
     NaN marks a missing entry. Minimises
@@ -173,20 +170,7 @@ class RobustMiCUSaL(UnionWithHoles, SubspaceLearner):
                 'solver="grouse" steps by lam * step_size and needs a finite lam; '
                 'use solver="mm" for lam=inf'
             )
-        holes = Holes.of(X)
-        self._check_columns(holes)
-        learned = holes.n_observed > self.subspace_dim
-        self._check_sizes(int(learned.sum()), X.shape[1])
-        self._warn_about_rows(learned, self.subspace_dim)
-        rng = check_random_state(self.random_state)
-        given = self._given_start(X)
-        prepared = self._prepare(X, holes, learned, given)
-        n_starts = self._n_starts()
-        progress = FitProgress(self, X, y, n_starts, self._max_steps())
-        best = self._best_solution(prepared, given, n_starts, rng, progress)
-        self._store(prepared, best)
-        self._spread_labels(learned)
-        progress.end()
+        best = self._fit_observed(X, y)
         self._warn_about(best)
         return self
 
