@@ -69,6 +69,12 @@ def test_closeness_step_is_a_geodesic_that_raises_closeness():
     wide = np.concatenate(others, axis=1)
     turned = closeness_step(basis, wide, 0.05)
     assert is_orthonormal(turned, 1e-12)
+    A = sum(other @ other.T for other in others)
+    delta = 2 * (np.eye(10) - basis @ basis.T) @ A @ basis
+    u, sigma, vt = np.linalg.svd(delta, full_matrices=False)
+    printed = basis @ vt.T @ np.diag(np.cos(0.05 * sigma)) @ vt
+    printed = printed + u @ np.diag(np.sin(0.05 * sigma)) @ vt
+    assert_allclose(turned, printed, atol=1e-12)
     before = sum(subspace_distance(basis, other) ** 2 for other in others)
     after = sum(subspace_distance(turned, other) ** 2 for other in others)
     assert after < before
@@ -77,10 +83,8 @@ def test_closeness_step_is_a_geodesic_that_raises_closeness():
     assert closeness_step(basis, wide[:, :0], 1.0) is basis
     gradient = (turned - basis) / 0.05
     small = (closeness_step(basis, wide, 1e-6) - basis) / 1e-6
-    A = sum(other @ other.T for other in others)
-    expected = 2 * (np.eye(10) - basis @ basis.T) @ A @ basis
-    assert_allclose(small, expected, atol=1e-4)
-    assert np.sum(gradient * expected) > 0
+    assert_allclose(small, delta, atol=1e-4)
+    assert np.sum(gradient * delta) > 0
 
 
 def problem_of(values, missing):

@@ -147,9 +147,13 @@ def closeness_step(basis: Array, others: Array, step: float) -> Array:
         return basis
     pulled = others @ (others.T @ basis)
     delta = 2.0 * (pulled - basis @ (basis.T @ pulled))
-    u, sigma, vt = np.linalg.svd(delta, full_matrices=False)
-    turned = (basis @ vt.T) * np.cos(sigma * step) + u * np.sin(sigma * step)
-    return turned @ vt
+    # With Δ = UΣVᵀ, U sin(Ση) = ΔV sin(Ση)/Σ, a smooth function of Σ² = the eigenvalues of the
+    # small ΔᵀΔ: the paper's geodesic without the decomposition of a tall matrix.
+    squares, v = np.linalg.eigh(delta.T @ delta)
+    sigma = np.sqrt(np.maximum(squares, 0.0))
+    along = (v * np.cos(sigma * step)) @ v.T
+    across = (v * (step * np.sinc(sigma * step / np.pi))) @ v.T
+    return basis @ along + delta @ across
 
 
 def learn_by_grouse(
