@@ -84,7 +84,8 @@ class RobustMiCUSaL(UnionWithHoles):
 
     See Also
     --------
-    MiCUSaL : For complete data; without any NaN the two give the same result.
+    MiCUSaL : For complete data; without any NaN the two give the same result, given the same
+        `center`, `anneal_steps` and `anneal_range`.
 
     References
     ----------
