@@ -224,7 +224,8 @@ def test_more_starts_are_never_worse():
         MiCUSaL(2, 3, init="random", n_init=n, random_state=0).fit(data.X).objective_
         for n in (1, 4, 16)
     ]
-    assert values[0] >= values[1] >= values[2]
+    # Starts that end within 1e-9 of each other count as equal, and the first is kept.
+    assert values[0] * (1 + 1e-9) >= values[1] >= values[2] * (1 - 1e-9)
 
 
 def test_reconstruction_is_the_projection_and_denoises():
@@ -267,13 +268,19 @@ def test_a_large_offset_costs_no_labels(monkeypatch):
 
 
 def test_leave_one_out_helps_where_clusters_are_small():
-    """Seven samples a cluster for four directions: plain residuals are nearly blind there."""
+    """Twelve samples a cluster for six directions: plain residuals are nearly blind there."""
     plain, loo = [], []
-    for seed in range(10):
-        data = small(seed, sizes=(7, 7), m=30, s=4, spread=0.8, noise=0.1)
+    labels = np.repeat(np.arange(3), 12)
+    for seed in range(5):
+        rng = np.random.RandomState(seed)
+        bases = draw_bases((3, 60, 6), rng)
+        X = np.concatenate([rng.standard_normal((12, 6)) @ basis.T for basis in bases])
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        X += rng.standard_normal(X.shape) * np.sqrt(0.1 / 60)
         for residual, errors in (("plain", plain), ("loo", loo)):
             model = MiCUSaL(
-                2, 4, lam=float("inf"), residual=residual, random_state=0, n_init=10, center=False
-            ).fit(data.X)
-            errors.append(clustering_error(data.labels, model.labels_))
-    assert np.mean(loo) < np.mean(plain)
+                3, 6, lam=float("inf"), residual=residual, random_state=0, n_init=10, center=False
+            ).fit(X)
+            errors.append(clustering_error(labels, model.labels_))
+    assert np.mean(loo) < 0.02
+    assert np.mean(plain) > 0.1

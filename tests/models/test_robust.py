@@ -162,7 +162,7 @@ def test_same_bits_whatever_n_jobs(monkeypatch):
 def test_chunks_agree(monkeypatch):
     X = mask_entries(DATA.X, 0.3, random_state=0)
     whole = RobustMiCUSaL(2, 3, random_state=0).fit(X)
-    monkeypatch.setattr("polyspan.solvers.masked.CHUNK_MAX_BYTES", 16 << 10)
+    monkeypatch.setattr("polyspan.solvers.masked_rows.CHUNK_MAX_BYTES", 16 << 10)
     parts = RobustMiCUSaL(2, 3, random_state=0).fit(X)
     assert np.array_equal(parts.labels_, whole.labels_)
     assert_allclose(parts.objective_, whole.objective_, rtol=1e-10)

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from polyspan.arrays import Rows
 from polyspan.geometry import draw_bases, is_orthonormal
 from polyspan.solvers.annealing import anneal
+from polyspan.solvers.masked_members import member_sums
 from polyspan.solvers.masked_preparation import (
     Holes,
     observed_mean,
@@ -195,3 +196,36 @@ def test_refilling_with_holes():
     filled = refill_empty(problem, stuck, rules)
     assert filled.objective <= stuck.objective
     assert np.all(np.diff(filled.history) <= problem.rounding)
+
+
+@pytest.mark.parametrize("size", [5, 100])
+def test_sums_for_given_labels_by_brute_force(xp, size):
+    X = incomplete(seed=6)
+    bases = draw_bases((3, 10, 2), np.random.RandomState(7))
+    labels = np.random.RandomState(8).randint(2, size=24)  # the third subspace has no member
+    problem = problem_of(X)
+    moved = as_namespace(xp, problem)
+    moved = replace(moved, rows=Rows(moved.rows.X, None, size))
+    products = np.zeros_like(bases)
+    energy, filled = 0.0, []
+    for x, label, weight in zip(X, labels, problem.weights, strict=True):
+        theta, residual, y = brute_force(x, bases[label], problem.prior)
+        products[label] += weight * np.outer(y, theta)
+        energy += weight * (np.nansum(x**2) - residual)
+        filled.append(np.sqrt(weight) * y)
+    sums = member_sums(moved, xp.asarray(bases), xp.asarray(labels))
+    assert_allclose(np.asarray(sums.products)[0], products, atol=1e-10)
+    assert_allclose(np.asarray(sums.energy)[0], energy, rtol=1e-10)
+    assert np.asarray(sums.counts).tolist() == [[*np.bincount(labels), 0]]
+    completed = moved.completed(xp.asarray(bases), xp.asarray(labels))
+    assert_allclose(np.asarray(completed.rows.X), filled, atol=1e-10)
+
+
+def test_sums_for_given_labels_are_those_of_the_assignment():
+    problem = problem_of(incomplete(seed=9))
+    bases = draw_bases((1, 2, 10, 3), np.random.RandomState(1))
+    labels, sums = problem.assign(bases, with_products=True)
+    again = member_sums(problem, bases[0], labels[:, 0])
+    assert_allclose(again.products, sums.products, atol=1e-12)
+    assert_allclose(again.energy, sums.energy, rtol=1e-12)
+    assert np.array_equal(again.counts, sums.counts)

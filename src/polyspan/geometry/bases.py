@@ -19,11 +19,15 @@ def orthonormal_columns(a: Array) -> Array:
 def range_basis(a: Array) -> Array:
     """Return the left singular vectors that span the columns of `a`, as MATLAB's `orth`.
 
-    The paper's generator passes this very basis on from subspace to subspace, and a QR basis of
-    the same span gives other data: the noise W_l it is added to has a positive mean.
+    The paper's generator passes this very basis on from subspace to subspace, and another basis
+    of the same span gives other data: the noise W_l it is added to has a positive mean. Singular
+    vectors are defined but for their signs, which LAPACK leaves to chance; scikit-learn's rule
+    (`svd_flip`) fixes them: the largest entry of every vector is positive.
     """
     xp = namespace(a)
     u, values, _ = xp.linalg.svd(a, full_matrices=False)
+    largest = xp.argmax(xp.abs(u), axis=0)
+    u = u * xp.sign(xp.take_along_axis(u, largest[None, :], axis=0))
     threshold = max(a.shape) * machine_epsilon(a) * float(xp.max(values))
     rank = int(xp.sum(xp.astype(values > threshold, xp.int64)))
     return u[:, :rank]

@@ -117,7 +117,7 @@ class AdaptiveMiCUSaL(UnionWithHoles):
         center: bool = True,
         fill_prior: float = 0.02,
         anneal_steps: int = 80,
-        anneal_range: tuple[float, float] = (0.3, 0.05),
+        anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
         tol: float = 1e-4,
         random_state: Any = None,

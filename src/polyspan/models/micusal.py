@@ -53,7 +53,7 @@ class MiCUSaL(SubspaceLearner):
         minimises no objective, and `labels_` may differ from `predict(X)`.
     anneal_steps : int, default=80
         Length of the cooling schedule, one power step each.
-    anneal_range : tuple of float, default=(0.5, 0.05)
+    anneal_range : tuple of float, default=(0.4, 0.05)
         First and last temperature, in units of the mean squared residual to one pooled subspace
         of dimension `subspace_dim`.
     max_iter : int, default=300
@@ -137,7 +137,7 @@ class MiCUSaL(SubspaceLearner):
         center: bool = True,
         residual: str = "plain",
         anneal_steps: int = 80,
-        anneal_range: tuple[float, float] = (0.5, 0.05),
+        anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
         tol: float = 1e-6,
         random_state: Any = None,

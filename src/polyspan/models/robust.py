@@ -56,9 +56,9 @@ class RobustMiCUSaL(UnionWithHoles):
         nearest to its table.
     n_sweeps : int, default=100
         Inner iterations of `solver="grouse"`, with step η/t in the t-th.
-    anneal_steps : int, default=120
+    anneal_steps : int, default=80
         Length of the cooling schedule.
-    anneal_range : tuple of float, default=(0.3, 0.05)
+    anneal_range : tuple of float, default=(0.4, 0.05)
         First and last temperature, in units of the mean residual to one pooled subspace.
     max_iter : int, default=300
         Most (outer) iterations; the paper's tables fit 5 with `solver="grouse"`.
@@ -127,8 +127,8 @@ class RobustMiCUSaL(UnionWithHoles):
         fill_prior: float = 0.02,
         step_size: float = 1.5,
         n_sweeps: int = 100,
-        anneal_steps: int = 120,
-        anneal_range: tuple[float, float] = (0.3, 0.05),
+        anneal_steps: int = 80,
+        anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
         tol: float = 1e-6,
         random_state: Any = None,

@@ -1,4 +1,4 @@
-r"""Assignment and sums where entries are missing (design of the majorise–minimise solver).
+r"""Assignment and sums where entries are missing (the majorise–minimise solver).
 
 For sample i and subspace l the coefficients θ minimise
 ‖[y - D_lθ]_Ω‖² + ρ ‖[D_lθ]_Ωᶜ‖², a least-squares fit of the observed entries with a prior of small
@@ -13,49 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from polyspan.arrays import (
-    CHUNK_MAX_BYTES,
-    Array,
-    Rows,
-    float64_sum,
-    item_bytes,
-    namespace,
-    transpose,
-)
+from polyspan.arrays import Array, float64_sum, namespace, transpose
 from polyspan.solvers.assignment import Sums, softmax
 from polyspan.solvers.leave_one_out import Leverage
+from polyspan.solvers.masked_members import completed_problem, own_coefficients
+from polyspan.solvers.masked_rows import MaskedChunk, MaskedRows
 from polyspan.solvers.problem import Problem
 from polyspan.solvers.small_systems import pairwise_products, solve_packed
 
 
 @dataclass(frozen=True)
-class MaskedChunk:
-    """Rows with holes: zeros where nothing was observed."""
-
-    values: Array
-    """Shape (n, n_features)."""
-    missing: Array
-    """1 where missing, else 0, in the dtype of the values."""
-    weights: Array
-    """m/|Ω_i|: shape (n,)."""
-    patterns: Array | None
-    """Row of `shared` that holds the pattern of each sample, or None."""
-
-
-@dataclass(frozen=True)
-class MaskedProblem(Problem):
-    """Incomplete data; `norms` and `total` are of the observed entries, times m/|Ω_i|."""
-
-    missing: Array | None = None
-    """Boolean, (n_samples, n_features)."""
-    weights: Array | None = None
-    """m/|Ω_i|."""
-    prior: float = 0.0
-    """ρ: 0 is plain least squares, 1 fills with zeros."""
-    patterns: Array | None = None
-    """For each sample the index of its pattern among `shared`, where few patterns recur."""
-    shared: Array | None = None
-    """Boolean, (n_patterns, n_features)."""
+class MaskedProblem(MaskedRows):
+    """Incomplete data: what a solver asks of it."""
 
     def assign(
         self, bases: Array, *, with_products: bool, leverage: Leverage | None = None
@@ -116,27 +85,11 @@ class MaskedProblem(Problem):
 
     def completed(self, bases: Array, labels: Array) -> Problem:
         """Return the filled samples times √(m/|Ω|): what a minimiser of the majoriser sees."""
-        xp = namespace(bases)
-        assert self.missing is not None
-        assert self.weights is not None
-        theta = self.own_coefficients(bases, labels)
-        values = xp.asarray(self.rows.X, copy=True)
-        for p in range(bases.shape[0]):
-            own = xp.nonzero(labels == p)[0]
-            filled = (1.0 - self.prior) * (xp.take(theta, own, axis=0) @ transpose(bases[p, ...]))
-            filled = xp.where(xp.take(self.missing, own, axis=0), filled, 0.0)
-            values[own, :] += filled
-        values *= xp.sqrt(self.weights)[:, None]
-        norms = xp.sum(values * values, axis=1)
-        return Problem(
-            Rows(values, None, self.rows.size), norms, float(float64_sum(norms)), self.lam
-        )
+        return completed_problem(self, bases, labels)
 
     def own_coefficients(self, bases: Array, labels: Array) -> Array:
         """Return θ of every sample for the basis that it is assigned to."""
-        xp = namespace(bases)
-        theta = xp.concat([part for part, _ in self.coefficients(bases)], axis=0)
-        return xp.take_along_axis(theta, labels[:, None, None], axis=1)[:, 0, :]
+        return own_coefficients(self, bases, labels)
 
     def coefficients(self, bases: Array) -> Iterator[tuple[Array, Array]]:
         """Yield θ (n, n_subspaces, s) and energies (n, n_subspaces) of one start, by chunks."""
@@ -152,7 +105,7 @@ class MaskedProblem(Problem):
         inverse = None
         if self.shared is not None:
             inverse = self._inverses(flat, pairs)
-        for chunk in self._chunks(flat.shape[0], s):
+        for chunk in self.chunks(flat.shape[0], s):
             n = chunk.values.shape[0]
             right = transpose(flat) @ transpose(chunk.values)  # (k, s, n)
             if inverse is None:
@@ -176,15 +129,7 @@ class MaskedProblem(Problem):
         xp = namespace(pairs)
         k, t, m = pairs.shape
         gram = xp.reshape(xp.reshape(pairs, (k * t, m)) @ transpose(missing), (k, t, -1))
-        gram *= -(1.0 - self.prior)
-        s = int((2 * t) ** 0.5)
-        for i in range(s):
-            gram[:, i * s - i * (i - 1) // 2, :] += 1.0
-        # Where |Ω| ≤ s and there is no prior the system is singular; such rows are not learned
-        # from, but new ones may come: the smallest shift keeps their coefficients finite.
-        for i in range(s):
-            gram[:, i * s - i * (i - 1) // 2, :] += 4.0 * xp.finfo(gram.dtype).eps
-        return gram
+        return self.shift(gram)
 
     def _inverses(self, flat: Array, pairs: Array) -> Array:
         """Return the inverse of every system of every shared pattern: (k, n_patterns, s, s)."""
@@ -201,24 +146,6 @@ class MaskedProblem(Problem):
                 position += 1
         return xp.linalg.inv(full)
 
-    def _chunks(self, k: int, s: int) -> Iterator[MaskedChunk]:
-        """Yield rows in chunks whose systems stay within the memory bound."""
-        assert self.missing is not None
-        assert self.weights is not None
-        xp = namespace(self.rows.X)
-        n, m = self.rows.shape
-        per_row = item_bytes(self.rows.X) * (2 * m + 2 * k * s * (s + 1))
-        size = max(1, min(self.rows.size, CHUNK_MAX_BYTES // per_row))
-        for start in range(0, n, size):
-            which = slice(start, min(n, start + size))
-            values = self.rows.X[which, :]
-            yield MaskedChunk(
-                values,
-                xp.astype(self.missing[which, :], values.dtype),
-                self.weights[which],
-                None if self.patterns is None else self.patterns[which],
-            )
-
     def _member_sums(self, chunk: MaskedChunk, bases: Array, theta: Array, labels: Array) -> Array:
         """Return Σ c ŷθᵀ over the members of every subspace."""
         xp = namespace(bases)
@@ -226,12 +153,14 @@ class MaskedProblem(Problem):
         for r in range(bases.shape[0]):
             for p in range(bases.shape[1]):
                 members = xp.nonzero(labels[:, r] == p)[0]
+                part = MaskedChunk(
+                    xp.take(chunk.values, members, axis=0),
+                    xp.take(chunk.missing, members, axis=0),
+                    xp.take(chunk.weights, members),
+                    None,
+                )
                 own = xp.take(theta[:, r, p, :], members, axis=0)
-                weighted = own * xp.take(chunk.weights, members)[:, None]
-                filled = own @ transpose(bases[r, p, ...])
-                filled *= (1.0 - self.prior) * xp.take(chunk.missing, members, axis=0)
-                filled += xp.take(chunk.values, members, axis=0)
-                products[r, p, ...] = transpose(transpose(weighted) @ filled)
+                products[r, p, ...] = self.filled_products(part, bases[r, p, ...], own)
         return products
 
     def _weighted_sums(

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.arrays import Rows, chunk_rows, machine_epsilon, power_of_two_scale
+from polyspan.arrays import (
+    Rows,
+    chunk_rows,
+    keep_freed_memory,
+    machine_epsilon,
+    power_of_two_scale,
+)
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.preparation import Prepared, working_weight
 
@@ -52,6 +58,7 @@ def prepare_masked(
 
     Memory: one filled copy of X.
     """
+    keep_freed_memory()
     m = X.shape[1]
     values = np.where(holes.missing, X.dtype.type(0), X - mean)
     scale = power_of_two_scale(float(np.abs(values).max(initial=0.0)), machine_epsilon(X))

@@ -11,6 +11,7 @@ from polyspan.arrays import (
     chunk_rows,
     float64_sum,
     item_bytes,
+    keep_freed_memory,
     machine_epsilon,
     namespace,
     power_of_two_scale,
@@ -59,6 +60,7 @@ def prepare(X: Array, lam: float, *, center: bool, start: Array | None = None) -
     start : array of shape (n_subspaces, n_features, subspace_dim), default=None
         Bases that the user gives; they may leave the span of the data.
     """
+    keep_freed_memory()
     xp = namespace(X)
     n, m = X.shape
     size = chunk_rows(m, item_bytes(X))
