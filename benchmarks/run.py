@@ -12,6 +12,14 @@ import json
 import tempfile
 from pathlib import Path
 
+from kernel_rows import (
+    denoising,
+    kernel,
+    kernel_estimate,
+    kernel_growth,
+    kernel_memory,
+    table4,
+)
 from missing_rows import missing, missing_fit, missing_memory
 from rows import ROWS as COMPLETE_ROWS
 from timing import machine
@@ -20,6 +28,12 @@ ROWS = COMPLETE_ROWS | {
     "missing": missing,
     "missing_fit": missing_fit,
     "missing_memory": missing_memory,
+    "kernel": kernel,
+    "kernel_estimate": kernel_estimate,
+    "kernel_growth": kernel_growth,
+    "kernel_memory": kernel_memory,
+    "table4": table4,
+    "denoising": denoising,
 }
 
 

@@ -9,7 +9,8 @@ from sklearn.preprocessing import Normalizer
 
 from polyspan import MiCUSaL, RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
-from polyspan.model_selection import PRIOR, choose_size, hidden_entry_errors, masked_entry_score
+from polyspan.model_selection import choose_size, hidden_entry_errors, masked_entry_score
+from polyspan.model_selection.hidden_entries import PRIOR
 
 DATA = make_union_of_subspaces(
     (60, 60), n_features=20, subspace_dim=3, spread=0.5, noise=0.1, random_state=0

@@ -2,8 +2,18 @@
 
 from importlib.metadata import version
 
-from polyspan import datasets, geometry, metrics
-from polyspan.models import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
+from polyspan import datasets, geometry, kernels, metrics
+from polyspan.models import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
 
 __version__ = version("polyspan")
-__all__ = ["AdaptiveMiCUSaL", "MiCUSaL", "RobustMiCUSaL", "datasets", "geometry", "metrics"]
+__all__ = [
+    "AdaptiveMiCUSaL",
+    "MCKUSaL",
+    "MiCUSaL",
+    "RobustMCKUSaL",
+    "RobustMiCUSaL",
+    "datasets",
+    "geometry",
+    "kernels",
+    "metrics",
+]

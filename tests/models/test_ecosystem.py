@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from polyspan import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
+from polyspan import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces
 
 DATA = make_union_of_subspaces(
@@ -30,6 +30,11 @@ NAMES = [f"f{i}" for i in range(12)]
         MiCUSaL(lam=float("inf"), residual="loo"),
         RobustMiCUSaL(),
         AdaptiveMiCUSaL(),
+        MCKUSaL(),
+        MCKUSaL(init="gkiop", n_init=2, lam=float("inf")),
+        MCKUSaL(low_rank=10),
+        MCKUSaL(residual="loo"),
+        RobustMCKUSaL(),
         RobustMiCUSaL(solver="grouse", step_size=0.01, n_sweeps=5, max_iter=5),
     ]
 )

@@ -1,7 +1,9 @@
 """scikit-learn estimators."""
 
 from polyspan.models.adaptive import AdaptiveMiCUSaL
+from polyspan.models.mckusal import MCKUSaL
 from polyspan.models.micusal import MiCUSaL
 from polyspan.models.robust import RobustMiCUSaL
+from polyspan.models.robust_mckusal import RobustMCKUSaL
 
-__all__ = ["AdaptiveMiCUSaL", "MiCUSaL", "RobustMiCUSaL"]
+__all__ = ["AdaptiveMiCUSaL", "MCKUSaL", "MiCUSaL", "RobustMCKUSaL", "RobustMiCUSaL"]

@@ -1,9 +1,4 @@
-"""Choosing the number and the dimension of subspaces, and λ, without labels.
-
-When to trust which: `masked_entry_score` for λ and for the number of subspaces, on samples that
-were not learned from; the BIC inside `choose_size` for the dimension; the score of the models
-themselves (minus the residual) for neither, since it always takes the largest.
-"""
+"""Number and dimension of subspaces, and λ, by held-out entries and an information criterion."""
 
 from __future__ import annotations
 
@@ -16,101 +11,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array, check_random_state
 
+from polyspan.model_selection.hidden_entries import PRIOR, hidden_entry_errors
 from polyspan.models import MiCUSaL, RobustMiCUSaL
 from polyspan.solvers.masked_preparation import Holes, prepare_masked
-
-# Weight of filled-in entries in predictions from few observed ones, as in RobustMiCUSaL.
-PRIOR = 0.02
-
-
-def masked_entry_score(
-    estimator: Any, X: Any, y: Any = None, *, share: float = 0.2, random_state: Any = 0
-) -> float:
-    """Score a fitted model by how well it predicts entries that are hidden from it.
-
-    A part of the observed entries of every sample is hidden, the rest chooses the subspace and the
-    coefficients, and the hidden ones are predicted. Unlike the residual, this punishes a model
-    that is too large: it fits the noise of what it sees and fills in nonsense. Use it on samples
-    that were not learned from, as `scoring` of `GridSearchCV`.
-
-    Parameters
-    ----------
-    estimator : fitted model with `bases_` and `mean_`, or a pipeline that ends in one
-    X : array-like of shape (n_samples, n_features)
-        NaN allowed.
-    y : ignored
-    share : float, default=0.2
-        Part of the observed entries of each sample to hide.
-    random_state : int, RandomState instance or None, default=0
-        The same entries are hidden for every model compared.
-
-    Returns
-    -------
-    score : float
-        Minus the mean squared error of the hidden entries.
-
-    Examples
-    --------
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from polyspan import MiCUSaL
-    >>> from polyspan.datasets import make_union_of_subspaces
-    >>> from polyspan.model_selection import masked_entry_score
-    >>> data = make_union_of_subspaces((60, 60), n_features=20, subspace_dim=3, spread=0.5,
-    ...                                noise=0.1, random_state=0)
-    >>> search = GridSearchCV(MiCUSaL(2, random_state=0), {"subspace_dim": [1, 3, 8]},
-    ...                       scoring=masked_entry_score, cv=3).fit(data.X)
-    >>> search.best_params_
-    {'subspace_dim': 3}
-    """
-    if not 0 < share < 1:
-        raise ValueError(f"share={share} must lie between 0 and 1")
-    if hasattr(estimator, "steps"):
-        X, estimator = estimator[:-1].transform(X), estimator[-1]
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-    errors = hidden_entry_errors(
-        estimator.bases_, estimator.mean_, X, share, check_random_state(random_state)
-    )
-    return -float(errors.sum() / max(1.0, errors.count))
-
-
-@dataclass(frozen=True)
-class HiddenErrors:
-    """Squared errors of hidden entries, summed per sample."""
-
-    squares: np.ndarray
-    counts: np.ndarray
-
-    def sum(self) -> float:
-        """Return the sum over all hidden entries."""
-        return float(self.squares.sum())
-
-    @property
-    def count(self) -> float:
-        """Number of hidden entries."""
-        return float(self.counts.sum())
-
-
-def hidden_entry_errors(
-    bases: np.ndarray,
-    mean: np.ndarray,
-    X: np.ndarray,
-    share: float,
-    rng: np.random.RandomState,
-) -> HiddenErrors:
-    """Hide entries, predict them from the others, return the squared errors."""
-    observed = ~np.isnan(X)
-    hidden = observed & (rng.uniform(size=X.shape) < share)
-    seen = np.where(hidden, np.nan, X)
-    prepared = prepare_masked(seen, Holes.of(seen), mean.astype(X.dtype), 1.0, prior=PRIOR)
-    predicted, start = np.empty_like(X), 0
-    for theta, energy in prepared.problem.coefficients(bases.astype(X.dtype)):  # type: ignore[attr-defined]
-        nearest = energy.argmax(axis=1)
-        own = theta[np.arange(len(theta)), nearest] / prepared.scale
-        fitted = np.einsum("nms,ns->nm", bases[nearest], own)
-        predicted[start : start + len(theta)] = fitted + mean
-        start += len(theta)
-    error = np.where(hidden, predicted - np.where(observed, X, 0.0), 0.0)
-    return HiddenErrors((error**2).sum(axis=1), hidden.sum(axis=1))
 
 
 @dataclass(frozen=True)

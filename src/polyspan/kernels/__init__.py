@@ -1,0 +1,29 @@
+"""Kernel values, from complete and incomplete samples, and the way back to the input space."""
+
+from polyspan.kernels.bounds import (
+    coherence,
+    gaussian_kernel_bounds,
+    inner_product_deviation,
+    polynomial_kernel_bounds,
+    squared_distance_deviation,
+)
+from polyspan.kernels.functions import Kernel
+from polyspan.kernels.incomplete import (
+    Estimate,
+    estimate_feature_distances,
+    estimate_kernel,
+    nearest_positive_definite,
+)
+
+__all__ = [
+    "Estimate",
+    "Kernel",
+    "coherence",
+    "estimate_feature_distances",
+    "estimate_kernel",
+    "gaussian_kernel_bounds",
+    "inner_product_deviation",
+    "nearest_positive_definite",
+    "polynomial_kernel_bounds",
+    "squared_distance_deviation",
+]

@@ -1,0 +1,79 @@
+"""How far estimates from incomplete pairs may be off: Corollary 1, Lemma 1, Theorems 1 and 2.
+
+Each bound holds with probability at least 1 - 2δ when the common entries are drawn uniformly with
+replacement.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+
+def coherence(z: np.ndarray) -> float:
+    """Return μ(z) = m ‖z‖²_∞ / ‖z‖²: 1 for a flat vector, m for one with a single entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.kernels import coherence
+    >>> coherence(np.array([1.0, -1.0, 1.0])), coherence(np.array([0.0, 2.0, 0.0]))
+    (1.0, 3.0)
+    """
+    square = float(np.sum(np.square(z)))
+    return len(z) * float(np.max(np.abs(z))) ** 2 / square if square > 0 else 1.0
+
+
+def squared_distance_deviation(mu: float, n_common: int, delta: float) -> float:
+    """Return α of Corollary 1: the estimated squared distance is within 1 ± α of the true one."""
+    _check(n_common, delta)
+    return math.sqrt(2.0 * mu**2 / n_common * math.log(1.0 / delta))
+
+
+def inner_product_deviation(
+    n_features: int, largest_product: float, n_common: int, delta: float
+) -> float:
+    """Return β of Lemma 1: the estimated inner product is within ± β of the true one.
+
+    `largest_product` is ‖x ∘ y‖_∞.
+    """
+    _check(n_common, delta)
+    return math.sqrt(2.0 * (n_features * largest_product) ** 2 / n_common * math.log(1.0 / delta))
+
+
+def gaussian_kernel_bounds(h: float, mu: float, n_common: int, delta: float) -> tuple[float, float]:
+    """Return the bounds of Theorem 1 on κ, given its estimate h, and μ of the difference.
+
+    From α ≥ 1 on the lower bound says nothing: it is 0, and a warning says so.
+    """
+    alpha = squared_distance_deviation(mu, n_common, delta)
+    upper = h ** (1.0 / (1.0 + alpha))
+    if alpha >= 1.0:
+        warnings.warn(
+            f"alpha={alpha:.3g} is not below 1, so that the lower bound of Theorem 1 is vacuous: "
+            f"more than n_common={n_common} common entries or a larger delta are needed",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return 0.0, upper
+    return h ** (1.0 / (1.0 - alpha)), upper
+
+
+def polynomial_kernel_bounds(h: float, degree: int, beta: float) -> tuple[float, float]:
+    """Return the bounds of Theorem 2 on κ = (⟨x, y⟩ + c)ᵈ, given its estimate h and β.
+
+    For odd degrees only; the root keeps the sign.
+    """
+    if degree < 1 or degree % 2 == 0:
+        raise ValueError(f"degree={degree}: Theorem 2 holds for odd degrees")
+    root = math.copysign(abs(h) ** (1.0 / degree), h)
+    return (root - beta) ** degree, (root + beta) ** degree
+
+
+def _check(n_common: int, delta: float) -> None:
+    if n_common < 1:
+        raise ValueError(f"n_common={n_common}: a pair without a common entry has no bound")
+    if not 0 < delta < 1:
+        raise ValueError(f"delta={delta} must be between 0 and 1")

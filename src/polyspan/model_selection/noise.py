@@ -1,0 +1,92 @@
+"""Parameters for denoising, chosen by noise that is added to held-out samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, ParameterGrid
+from sklearn.utils import check_array, check_random_state
+
+
+@dataclass(frozen=True)
+class NoiseChoice:
+    """What `choose_by_noise` decided and what it tried."""
+
+    best_params: dict[str, Any]
+    error: float
+    """Relative error of the denoised held-out samples, at the best parameters."""
+    standard_error: float
+    table: list[dict[str, Any]]
+    """One row per setting: params, error, standard_error."""
+
+
+def choose_by_noise(
+    estimator: Any,
+    X: Any,
+    noise: float | Sequence[float],
+    param_grid: Mapping[str, Sequence[Any]],
+    *,
+    n_splits: int = 3,
+    random_state: Any = None,
+) -> NoiseChoice:
+    """Choose the parameters that best denoise held-out samples with added noise.
+
+    The samples themselves are taken to be clean. White noise of the level that new samples are
+    expected to have is added to the held-out part, and what `reconstruct` makes of it is compared
+    with the samples before. Every setting sees the same folds and the same noise.
+
+    Parameters
+    ----------
+    estimator : estimator with `reconstruct`
+        `MCKUSaL` (with `n_subspaces=1` it is kernel PCA), `MiCUSaL`, …
+    X : array-like of shape (n_samples, n_features)
+        Complete.
+    noise : float or sequence of float
+        σ²: expected squared norm of the noise of a sample; several levels are averaged.
+    param_grid : dict of lists
+        As for `GridSearchCV`.
+    n_splits : int, default=3
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    choice : NoiseChoice
+
+    Examples
+    --------
+    >>> from polyspan import MiCUSaL
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.model_selection import choose_by_noise
+    >>> X = make_union_of_subspaces((60, 60), n_features=20, subspace_dim=3, spread=0.5,
+    ...                             noise=0.0, random_state=0).X
+    >>> choice = choose_by_noise(MiCUSaL(2, random_state=0), X, 0.3,
+    ...                          {"subspace_dim": [1, 3, 8]}, random_state=0)
+    >>> choice.best_params
+    {'subspace_dim': 3}
+    """
+    X = check_array(X, dtype=np.float64)
+    levels = np.atleast_1d(np.asarray(noise, dtype=float))
+    if not (np.isfinite(levels) & (levels >= 0)).all() or not levels.size:
+        raise ValueError(f"noise={noise} must be finite and not negative")
+    rng = check_random_state(random_state)
+    splits = list(KFold(n_splits, shuffle=True, random_state=rng.randint(2**31 - 1)).split(X))
+    drawn = rng.standard_normal(X.shape) / np.sqrt(X.shape[1])
+    norms = np.einsum("nm,nm->n", X, X)
+    norms = np.where(norms > 0, norms, 1.0)
+    table = []
+    for params in ParameterGrid(param_grid):
+        errors = np.zeros(len(X))
+        for train, test in splits:
+            model = clone(estimator).set_params(**params).fit(X[train])
+            for level in levels:
+                denoised = model.reconstruct(X[test] + np.sqrt(level) * drawn[test])
+                squares = np.sum((denoised - X[test]) ** 2, axis=1)
+                errors[test] += squares / norms[test] / len(levels)
+        spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
+        table.append({"params": params, "error": float(errors.mean()), "standard_error": spread})
+    best = min(table, key=lambda row: row["error"])
+    return NoiseChoice(best["params"], best["error"], best["standard_error"], table)

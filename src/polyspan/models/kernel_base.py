@@ -1,0 +1,152 @@
+"""What every fitted union of subspaces of a feature space can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils.validation import check_is_fitted
+
+from polyspan.kernels.preimages import combination_weights, polish, preimages
+from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
+
+
+class KernelUnionBase(
+    CallbackSupportMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClusterMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Prediction, distances, pre-images and scores in a feature space."""
+
+    n_subspaces: int
+    preimage: str
+    _union: ExactUnion | LowRankUnion
+    subspace_distances_: np.ndarray
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_subspaces
+
+    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the index of the nearest subspace of every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            With `kernel="precomputed"` the kernel values with the training samples,
+            (n_samples, n_training).
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        X = self._validate(X, reset=False)
+        labels = np.empty(len(X), dtype=np.int64)
+        for which, nearest in self._union.nearest(X):
+            labels[which] = nearest
+        return labels
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distance of every sample to every subspace, in the feature space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_subspaces)
+        """
+        X = self._validate(X, reset=False)
+        return self._distances(X)
+
+    def _distances(self, X: np.ndarray) -> np.ndarray:
+        distances = np.empty((len(X), self.n_subspaces), dtype=X.dtype)
+        for which, position in self._union.positions(X):
+            distances[which] = position.distances()
+        return distances
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """Return the pre-image of the projection on the nearest subspace, which denoises.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_reconstructed : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        kernel = self._kernel()
+        if kernel is None:
+            raise ValueError(
+                "kernel='precomputed' has no pre-image, since the samples are not known: "
+                "pass them and a kernel"
+            )
+        kernel.check_preimage()
+        X = self._validate(X, reset=False)
+        Y, observed = self._training_samples()
+        diagonal = np.diag(self._union.training_values())
+        out = np.empty(X.shape, dtype=X.dtype)
+        for rows, point in self._union.expansions(X):
+            e = combination_weights(kernel, point, diagonal)
+            found = preimages(kernel, e, Y, observed, corrected=self.preimage != "paper")
+            if self.preimage == "fixed_point" and kernel.name == "rbf":
+                found = polish(kernel, found, point.weights, Y)
+            out[rows] = found
+        return out
+
+    def _kernel(self) -> Any:
+        raise NotImplementedError
+
+    def _training_samples(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the samples that pre-images are made of, and which entries were observed."""
+        union = self._union
+        if isinstance(union, LowRankUnion):
+            return union.map.landmarks, None
+        if not union.incomplete:
+            return union.X, None
+        observed = ~np.isnan(union.X)
+        return np.where(observed, union.X, 0.0), observed
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return minus the squared feature-space distance to the nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        nearest = self._distances(self._validate(X, reset=False)).min(axis=1)
+        return np.asarray(-nearest * nearest)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the mean squared feature-space distance to the nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        score : float
+            0 is the best.
+        """
+        return float(np.mean(self.score_samples(X), dtype=np.float64))

@@ -1,0 +1,123 @@
+"""MC-KUSaL for many samples: a Nyström map, then the linear machinery."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from polyspan.arrays import limit_threads, pass_work
+from polyspan.geometry import pairwise_subspace_distances
+from polyspan.kernels.low_rank import NystromMap
+from polyspan.models.kernel_starts import KernelRun, StartPlan
+from polyspan.models.kernel_unions import LowRankUnion
+from polyspan.models.progress import FitProgress
+from polyspan.solvers.kernel import KernelSolution, gkiop
+from polyspan.solvers.kernel_leave_one_out import leave_one_out_labels
+from polyspan.solvers.kernel_subspaces import KernelSubspaces
+from polyspan.solvers.micusal import Rules, learn_subspaces, refill_empty
+from polyspan.solvers.preparation import prepare
+from polyspan.solvers.problem import Problem, Solution
+from polyspan.solvers.spectral_start import feature_distances, spectral_labels
+from polyspan.solvers.updates import exact_update
+
+
+def fit_low_rank(
+    model: Any, X: np.ndarray, y: Any, plan: StartPlan, rng: np.random.RandomState
+) -> None:
+    """Fit a kernel model on coordinates of rank `model.low_rank` and store what was learned."""
+    kernel = model._kernel()
+    if kernel is None:
+        raise ValueError(
+            "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
+        )
+    n_landmarks = min(int(model.low_rank), len(X))
+    s, n_subspaces = model.subspace_dim, plan.n_subspaces
+    if s >= n_landmarks:
+        raise ValueError(f"low_rank={n_landmarks} must be larger than subspace_dim={s}")
+    chosen = np.sort(rng.choice(len(X), n_landmarks, replace=False))
+    map_ = NystromMap.of(kernel, X[chosen])
+    Z = map_(X)
+    n_starts = model._n_starts()
+    seeds = rng.randint(2**31 - 1, size=n_starts)
+    progress = FitProgress(model, X, y, n_starts, model.max_iter + 2 + n_subspaces)
+    with limit_threads(pass_work(len(Z), map_.rank, n_subspaces * s)):
+        prepared = prepare(Z, float(model.lam), center=True)
+        problem, mean = prepared.problem, prepared.mean
+        results = []
+        for start, seed in enumerate(seeds):
+            labels = _start_labels(Z - mean, chosen, plan, s, int(seed))
+            monitor = progress.monitor(
+                start, lambda bases: {"_union": LowRankUnion(map_, mean, prepared.outward(bases))}
+            )
+            solution, criterion = _run(problem, labels, model, n_subspaces, monitor)
+            progress.end_start(start)
+            run = KernelRun(
+                solution.objective, solution.labels, criterion, solution.stopped == "converged"
+            )
+            results.append((solution, run))
+    model.runs_ = [run for _, run in results]
+    best = results[int(np.argmin([run.criterion for run in model.runs_]))][0]
+    bases = np.asarray(prepared.outward(best.bases))
+    model._union = LowRankUnion(map_, mean, bases)
+    subspaces = KernelSubspaces([chosen] * n_subspaces, [map_.whitener @ D for D in bases])
+    found = KernelSolution(
+        subspaces, best.labels.astype(np.int64), best.objective, best.history, (), best.n_iter,
+        best.stopped,
+    )  # fmt: skip
+    model._store(found, np.asarray(pairwise_subspace_distances(bases)))
+    progress.end()
+    model._warn_about(found)
+
+
+def _start_labels(
+    Z: np.ndarray, chosen: np.ndarray, plan: StartPlan, s: int, seed: int
+) -> np.ndarray:
+    """Label all samples from the start of the landmarks: nothing here is larger than N×r."""
+    if plan.init == "labels":
+        assert plan.given is not None
+        return plan.given
+    landmarks = Z[chosen]
+    if plan.init == "spectral":
+        G = landmarks @ landmarks.T
+        labels = spectral_labels(feature_distances(G), plan.n_subspaces, plan.n_neighbors, seed)
+        squares = np.einsum("nk,nk->n", landmarks, landmarks)
+        nearest = (squares / 2.0 - Z @ landmarks.T).argmin(axis=1)
+        return np.asarray(labels[nearest])
+    rng = np.random.RandomState(seed)
+    G = landmarks @ landmarks.T
+    seeds = rng.choice(len(chosen), plan.n_subspaces, replace=False)
+    if plan.given is not None:
+        # Seeds are samples; the landmarks nearest to them take their place.
+        squares = np.einsum("nk,nk->n", landmarks, landmarks)
+        seeds = (squares / 2.0 - Z[plan.given] @ landmarks.T).argmin(axis=1)
+    size = min(s, len(chosen) // plan.n_subspaces)
+    subspaces = gkiop(G, plan.n_subspaces, size, seeds)
+    return np.asarray(subspaces.energies(Z @ landmarks.T).argmax(axis=1))
+
+
+def _run(
+    problem: Problem, start: np.ndarray, model: Any, n_subspaces: int, monitor: Any
+) -> tuple[Solution, float]:
+    """Learn from labels; return the solution and what starts are compared by."""
+    s, rank = model.subspace_dim, problem.rows.shape[1]
+    blank = np.stack([np.eye(rank, s)] * n_subspaces)
+    apart = replace(problem, lam=float("inf"))
+    if model.residual == "loo":
+        Z = problem.rows.centred(slice(0, problem.rows.shape[0]))
+        found = leave_one_out_labels(Z, start, n_subspaces, s)
+        bases = exact_update(apart, blank, found.labels)
+        bases = exact_update(problem, bases, found.labels)
+        own = problem.own_coefficients(bases, found.labels)
+        value = float(problem.objective(bases[None], np.array([np.sum(own * own)]))[0])
+        counts = np.bincount(found.labels, minlength=n_subspaces)
+        solution = Solution(
+            bases, found.labels, counts, value, value, (value,), found.n_iter, "converged"
+        )
+        return solution, found.criterion
+    bases = exact_update(apart, blank, start)
+    rules = Rules("power", model.max_iter, float(model.tol))
+    (solution,) = learn_subspaces(problem, bases[None], rules, monitor=monitor)
+    solution = refill_empty(problem, solution, rules, monitor=monitor)
+    return solution, solution.objective

@@ -1,0 +1,135 @@
+"""Starts and runs of the kernel models: pure steps between a kernel matrix and a solution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from polyspan.solvers.kernel import (
+    KernelMonitor,
+    KernelRules,
+    KernelSolution,
+    fit_bases,
+    gkiop,
+    learn_kernel_subspaces,
+    objective,
+    refill_empty,
+)
+from polyspan.solvers.kernel_leave_one_out import leave_one_out_labels
+from polyspan.solvers.kernel_subspaces import KernelSubspaces
+from polyspan.solvers.spectral_start import feature_distances, spectral_labels
+
+# Eigenvalues of the kernel matrix below this share of the largest are rounding.
+RANK_TOL = 1e-10
+
+
+@dataclass(frozen=True)
+class KernelRun:
+    """What one start of a kernel model reached."""
+
+    objective: float
+    """F3 at its labels."""
+    labels: np.ndarray
+    criterion: float
+    """What starts are compared by: F3, or the sum of leave-one-out residuals."""
+    converged: bool
+
+
+@dataclass(frozen=True)
+class StartPlan:
+    """Where the starts of a fit come from."""
+
+    init: str
+    """"gkiop", "spectral" or "labels"."""
+    n_subspaces: int
+    n_neighbors: int
+    given: np.ndarray | None
+    """Labels, or seeds of GKIOP, that the user gave."""
+    distances: np.ndarray | None = None
+    """Between the samples, for "spectral"; None: those of the kernel matrix."""
+
+    def start(self, G: np.ndarray, s: int, seed: int) -> KernelSubspaces | np.ndarray:
+        """Return the start of one run on a centred kernel matrix."""
+        if self.init == "labels":
+            assert self.given is not None
+            return self.given
+        if self.init == "spectral":
+            distances = feature_distances(G) if self.distances is None else self.distances
+            return spectral_labels(distances, self.n_subspaces, self.n_neighbors, seed)
+        seeds = self.given
+        if seeds is None:
+            rng = np.random.RandomState(seed)
+            seeds = rng.choice(len(G), self.n_subspaces, replace=False)
+        return gkiop(G, self.n_subspaces, s, seeds)
+
+
+def run_start(
+    G: np.ndarray,
+    plan: StartPlan,
+    rules: KernelRules,
+    seed: int,
+    *,
+    leave_one_out: bool,
+    coordinates: np.ndarray | None,
+    monitor: KernelMonitor | None,
+) -> tuple[KernelSolution, KernelRun]:
+    """Run one start to its end."""
+    start = plan.start(G, rules.subspace_dim, seed)
+    if leave_one_out:
+        assert coordinates is not None
+        labels = start.energies(G).argmax(axis=1) if isinstance(start, KernelSubspaces) else start
+        found = leave_one_out_labels(coordinates, labels, plan.n_subspaces, rules.subspace_dim)
+        subspaces, inner = fit_bases(G, found.labels, plan.n_subspaces, rules)
+        value = objective(G, subspaces, found.labels, rules.lam)
+        if monitor is not None:
+            monitor(0, value, subspaces)
+        solution = KernelSolution(
+            subspaces, found.labels, value, (value,), (inner,), found.n_iter, "converged"
+        )
+        return solution, KernelRun(value, found.labels, found.criterion, True)
+    solution = learn_kernel_subspaces(G, start, plan.n_subspaces, rules, monitor=monitor)
+    solution = refill_empty(G, solution, plan.n_subspaces, rules)
+    solution = replace(solution, labels=solution.labels.astype(np.int64))
+    value = solution.objective
+    return solution, KernelRun(value, solution.labels, value, solution.stopped == "converged")
+
+
+def explicit_coordinates(G: np.ndarray) -> np.ndarray:
+    """Return rows Z with ZZᵀ = G̃, without the directions that rounding made."""
+    values, vectors = scipy.linalg.eigh(G)
+    kept = values > RANK_TOL * max(float(values.max(initial=0.0)), 0.0)
+    if not kept.any():
+        return np.zeros((len(G), 1))
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def check_kernel_matrix(G: np.ndarray, name: Any) -> np.ndarray:
+    """Return a symmetric kernel matrix, or raise an error that says what is wrong with it."""
+    if G.ndim != 2 or G.shape[0] != G.shape[1]:
+        raise ValueError(
+            f"the kernel matrix has the shape {G.shape}: kernel={name!r} needs a square one, "
+            "(n_samples, n_samples)"
+        )
+    if not np.isfinite(G).all():
+        raise ValueError("kernel values are not finite: scale X, or lower gamma or degree")
+    size = float(np.abs(G).max(initial=0.0))
+    apart = float(np.abs(G - G.T).max(initial=0.0))
+    if apart > 1e-8 * max(size, np.finfo(float).tiny):
+        raise ValueError(
+            f"the kernel matrix is not symmetric: G and its transpose differ by {apart:.3g}"
+        )
+    return np.asarray((G + G.T) / 2)
+
+
+def check_definite(G: np.ndarray) -> None:
+    """Raise an error where a kernel matrix has negative eigenvalues beyond rounding."""
+    values = scipy.linalg.eigvalsh(G)
+    if values[0] < -1e-8 * max(float(np.abs(values).max()), np.finfo(float).tiny):
+        raise ValueError(
+            f"the kernel matrix is not positive semidefinite: its eigenvalues go from "
+            f"{values[0]:.3g} to {values[-1]:.3g}; polyspan.kernels.nearest_positive_definite "
+            "mends it"
+        )

@@ -1,0 +1,220 @@
+"""Algorithms 4 and 5: GKIOP, and MC-KUSaL from it or from given labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polyspan.solvers.kernel_subspaces import KernelSubspaces, members_of
+from polyspan.solvers.kernel_updates import Factor, leading_directions, updated_directions
+
+#: Called after every assignment with (iteration, F3, subspaces); returning True stops the run.
+KernelMonitor = Callable[[int, float, KernelSubspaces], bool]
+
+
+@dataclass(frozen=True)
+class KernelRules:
+    """Weight, size, and when the two loops stop."""
+
+    subspace_dim: int
+    lam: float
+    max_iter: int = 100
+    """Outer iterations: assignment, bases, update."""
+    tol: float = 1e-6
+    """Outer: stop when labels stay, or F3 changes by no more than this share."""
+    max_update_iter: int = 50
+    """Inner iterations: one update of every subspace each."""
+    update_tol: float = 1e-6
+    """Inner: stop when f3 falls by no more than this share."""
+
+    @property
+    def pull(self) -> float:
+        """Weight of the other bases in A_l, scaled so that neither weight exceeds 1."""
+        return 0.0 if math.isinf(self.lam) else min(1.0, 2.0 / self.lam)
+
+    @property
+    def data(self) -> float:
+        """Weight of the members in A_l, scaled alike."""
+        return min(1.0, self.lam / 2.0)
+
+
+@dataclass(frozen=True)
+class KernelSolution:
+    """Where one start ended."""
+
+    subspaces: KernelSubspaces
+    labels: np.ndarray
+    objective: float
+    """F3 at these labels and subspaces."""
+    history: tuple[float, ...]
+    """F3 after every assignment."""
+    update_histories: tuple[tuple[float, ...], ...]
+    """f3 inside every update loop, from the bases it started with: never rising."""
+    n_iter: int
+    stopped: str
+    """Why: "converged", "max_iter" or "callback"."""
+
+
+def gkiop(G: np.ndarray, n_subspaces: int, s: int, seeds: np.ndarray) -> KernelSubspaces:
+    """Algorithm 4: around each seed gather the s samples of the largest inner products.
+
+    Parameters
+    ----------
+    G : array of shape (n_samples, n_samples)
+        Centred kernel matrix.
+    seeds : array of n_subspaces distinct samples
+        The arbitrary elements of step 2. Where one has been gathered already by an earlier
+        subspace, the first sample that is left takes its place.
+    """
+    left = np.ones(len(G), dtype=bool)
+    members, coefs = [], []
+    for p in range(n_subspaces):
+        seed = int(seeds[p]) if left[seeds[p]] else int(np.flatnonzero(left)[0])
+        chosen = [seed]
+        left[seed] = False
+        sums = G[seed].copy()
+        while len(chosen) < s and left.any():
+            best = int(np.argmax(np.where(left, sums, -np.inf)))
+            chosen.append(best)
+            left[best] = False
+            sums += G[best]
+        c = np.array(chosen)
+        factor = Factor.of(G[np.ix_(c, c)])
+        members.append(c)
+        coefs.append(factor.coefficients(leading_directions(factor, s)))
+    return KernelSubspaces(members, coefs)
+
+
+def objective(G: np.ndarray, subspaces: KernelSubspaces, labels: np.ndarray, lam: float) -> float:
+    """Return F3; for λ=∞ the sum of squared residuals."""
+    energy = subspaces.energies(G)
+    won = energy[np.arange(len(G)), labels]
+    residual = max(float(np.sum(np.diag(G) - won)), 0.0)
+    return residual if math.isinf(lam) else subspaces.closeness(G) + lam * residual
+
+
+def fit_bases(
+    G: np.ndarray, labels: np.ndarray, n_subspaces: int, rules: KernelRules
+) -> tuple[KernelSubspaces, tuple[float, ...]]:
+    """Find the bases for given labels: steps 9 to 20 of Algorithm 5.
+
+    Returns the subspaces and f3 of the start and after every inner iteration.
+    """
+    members = members_of(labels, n_subspaces)
+    factors = [Factor.of(G[np.ix_(c, c)]) for c in members]
+    U = [leading_directions(f, rules.subspace_dim) for f in factors]
+    E = [f.coefficients(u) for f, u in zip(factors, U, strict=True)]
+    # G̃_lp for all pairs: gathered once, used in every inner iteration.
+    between = {
+        (a, b): G[np.ix_(members[a], members[b])]
+        for a in range(n_subspaces)
+        for b in range(n_subspaces)
+        if a != b and rules.pull
+    }
+    history = [_held_objective(factors, between, U, E, rules)]
+    for _ in range(rules.max_update_iter if between else 0):
+        for a, factor in enumerate(factors):
+            pulls = [factor.whiten(between[a, b] @ E[b]) for b in range(n_subspaces) if b != a]
+            U[a] = updated_directions(factor, pulls, rules.pull, rules.data, U[a])
+            E[a] = factor.coefficients(U[a])
+        history.append(_held_objective(factors, between, U, E, rules))
+        if history[-2] - history[-1] <= rules.update_tol * abs(history[-1]):
+            break
+    return KernelSubspaces(members, E), tuple(history)
+
+
+def _held_objective(
+    factors: list[Factor],
+    between: dict[tuple[int, int], np.ndarray],
+    U: list[np.ndarray],
+    E: list[np.ndarray],
+    rules: KernelRules,
+) -> float:
+    """Return f3 with the labels held: members against their own subspace only."""
+    residual = 0.0
+    for factor, u in zip(factors, U, strict=True):
+        residual += float(np.trace(factor.gram)) - float(np.sum(u * (factor.gram @ u)))
+    residual = max(residual, 0.0)
+    if not between:
+        return residual if math.isinf(rules.lam) else rules.lam * residual
+    close = 0.0
+    for (a, b), block in between.items():
+        larger = max(E[a].shape[1], E[b].shape[1])
+        close += max(larger - float(np.sum((E[a].T @ block @ E[b]) ** 2)), 0.0) if a < b else 0.0
+    return 2.0 * close + rules.lam * residual
+
+
+def learn_kernel_subspaces(
+    G: np.ndarray,
+    start: KernelSubspaces | np.ndarray,
+    n_subspaces: int,
+    rules: KernelRules,
+    *,
+    monitor: KernelMonitor | None = None,
+) -> KernelSolution:
+    """Run Algorithm 5 on a centred kernel matrix, from subspaces or from labels.
+
+    The run is over when an assignment leaves all labels as they were: the bases are then those of
+    these labels. F3 never rises inside an update loop; the bases that it starts from carry no such
+    guarantee, so F3 may rise from one assignment to the next.
+    """
+    history: list[float] = []
+    updates: list[tuple[float, ...]] = []
+    labels: np.ndarray | None = None
+    if isinstance(start, KernelSubspaces):
+        subspaces = start
+    else:
+        labels = np.asarray(start)
+        subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
+        updates.append(inner)
+    stopped = "max_iter"
+    for iteration in range(rules.max_iter + 1):
+        assigned = subspaces.energies(G).argmax(axis=1)
+        history.append(objective(G, subspaces, assigned, rules.lam))
+        same = labels is not None and np.array_equal(assigned, labels)
+        small = len(history) > 1 and (
+            abs(history[-2] - history[-1]) <= rules.tol * abs(history[-1]) and rules.tol > 0
+        )
+        labels = assigned
+        asked = monitor is not None and monitor(iteration, history[-1], subspaces)
+        if same or small or asked:
+            stopped = "converged" if same or small else "callback"
+            break
+        if iteration < rules.max_iter:
+            subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
+            updates.append(inner)
+    assert labels is not None
+    return KernelSolution(
+        subspaces, labels, history[-1], tuple(history), tuple(updates), iteration, stopped
+    )
+
+
+def refill_empty(
+    G: np.ndarray, solution: KernelSolution, n_subspaces: int, rules: KernelRules
+) -> KernelSolution:
+    """Give empty subspaces the worst represented samples and go on; keep what is better."""
+    for _ in range(n_subspaces):
+        counts = np.bincount(solution.labels, minlength=n_subspaces)
+        empty = np.flatnonzero(counts == 0)
+        if not len(empty) or solution.stopped != "converged":
+            break
+        energies = solution.subspaces.energies(G).max(axis=1)
+        worst = np.argsort(np.diag(G) - energies)[::-1]
+        share = max(rules.subspace_dim, len(G) // (2 * n_subspaces))
+        labels = solution.labels.copy()
+        for k, p in enumerate(empty):
+            labels[worst[k :: len(empty)][:share]] = p
+        resumed = learn_kernel_subspaces(G, labels, n_subspaces, rules)
+        if not resumed.objective < solution.objective:
+            break
+        reached = tuple(min(value, solution.objective) for value in resumed.history)
+        solution = replace(
+            resumed,
+            history=(*solution.history, *reached),
+            update_histories=(*solution.update_histories, *resumed.update_histories),
+            n_iter=solution.n_iter + resumed.n_iter,
+        )
+    return solution
