@@ -38,14 +38,23 @@ def test_the_bound_is_a_bound(demo):
     assert bound < ours < printed
 
 
-def test_data_with_holes(tmp_path, capsys):
-    path = DEMO.with_name("data_with_holes.py")
-    spec = importlib.util.spec_from_file_location("data_with_holes", path)
+def run_example(name, arguments):
+    spec = importlib.util.spec_from_file_location(name, DEMO.with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    output = tmp_path / "holes.png"
-    module.main(["--samples", "150", "--output", str(output)])
+    module.main(arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "samples", "words"),
+    [
+        ("data_with_holes", "150", ("KNNImputer", "IterativeImputer", "RobustMiCUSaL")),
+        ("kernel_denoising", "150", ("PCA", "kernel PCA", "MC-KUSaL")),
+    ],
+)
+def test_example(name, samples, words, tmp_path, capsys):
+    output = tmp_path / "picture.png"
+    run_example(name, ["--samples", samples, "--output", str(output)])
     shown = capsys.readouterr().out
-    for name in ("KNNImputer", "IterativeImputer", "RobustMiCUSaL"):
-        assert name in shown
+    assert all(word in shown for word in words)
     assert matplotlib.image.imread(output).std() > 0.05
