@@ -9,7 +9,12 @@ from sklearn.preprocessing import Normalizer
 
 from polyspan import MiCUSaL, RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
-from polyspan.model_selection import choose_size, hidden_entry_errors, masked_entry_score
+from polyspan.model_selection import (
+    choose_by_noise,
+    choose_size,
+    hidden_entry_errors,
+    masked_entry_score,
+)
 from polyspan.model_selection.hidden_entries import PRIOR
 
 DATA = make_union_of_subspaces(
@@ -90,3 +95,32 @@ def test_paper_setting():
     data = make_union_of_subspaces(random_state=0)
     choice = choose_size(data.X, 7, 15, choose_lam=False, random_state=0)
     assert (choice.n_subspaces, choice.subspace_dim) == (5, 13)
+
+
+def test_choose_by_noise_takes_what_denoises():
+    data = make_union_of_subspaces(
+        (60, 60), n_features=20, subspace_dim=3, spread=0.5, noise=0.0, random_state=1
+    )
+    grid = {"subspace_dim": [1, 3, 10], "lam": [4.0, 50.0]}
+    choice = choose_by_noise(MiCUSaL(2, random_state=0), data.X, [0.2, 0.4], grid, random_state=0)
+    assert choice.best_params["subspace_dim"] == 3
+    assert choice.error == min(row["error"] for row in choice.table)
+    assert len(choice.table) == 6
+    again = choose_by_noise(MiCUSaL(2, random_state=0), data.X, [0.2, 0.4], grid, random_state=0)
+    assert again == choice
+    with pytest.raises(ValueError, match="noise=-1"):
+        choose_by_noise(MiCUSaL(2), data.X, -1.0, grid)
+
+
+def test_choose_by_noise_passes_over_what_fails():
+    class Broken(MiCUSaL):
+        def reconstruct(self, X):
+            found = super().reconstruct(X)
+            return found * np.nan if self.subspace_dim in (1, 2) else found
+
+    X = make_union_of_subspaces((40, 40), n_features=10, subspace_dim=3, random_state=0).X
+    grid = {"subspace_dim": [1, 3]}
+    choice = choose_by_noise(Broken(2, random_state=0), X, 0.1, grid, random_state=0)
+    assert choice.best_params == {"subspace_dim": 3}
+    with pytest.raises(ValueError, match="all are NaN"):
+        choose_by_noise(Broken(2, random_state=0), X, 0.1, {"subspace_dim": [1, 2]})

@@ -13,6 +13,7 @@ from polyspan.kernels import (
     estimate_kernel,
     gaussian_kernel_bounds,
     inner_product_deviation,
+    mend,
     nearest_positive_definite,
     polynomial_kernel_bounds,
     squared_distance_deviation,
@@ -70,10 +71,31 @@ def test_pairs_without_a_common_entry_are_counted_and_filled():
     assert found.n_unrelated == 1
     related = np.ones((3, 3), dtype=bool)
     related[0, 1] = related[1, 0] = False
+    np.fill_diagonal(related, False)
     assert_allclose(found.values[0, 1], found.values[related].mean())
+    assert found.lonely.tolist() == []
     apart = estimate_kernel(Kernel("rbf"), X[:1], X[1:2])
     assert apart.n_unrelated == 1
+    assert apart.lonely.tolist() == [0]
     assert np.isfinite(apart.values).all()
+    given = estimate_kernel(Kernel("rbf", gamma=2.0), X[:1], X[1:], fill=0.5)
+    assert_allclose(given.values[0, 0], np.exp(-1.0))
+
+
+def test_integers_are_numbers_too():
+    X = np.arange(6).reshape(3, 2)
+    for kernel in KERNELS:
+        assert_allclose(estimate_kernel(kernel, X).values, kernel(X.astype(float)))
+
+
+def test_new_rows_are_mended_alike():
+    rng = np.random.RandomState(5)
+    G = rng.standard_normal((6, 6))
+    G = G + G.T
+    mended = mend(G, 1e-3)
+    assert_allclose(G @ mended.signs, mended.G, atol=1e-12)
+    relative = mend(np.diag([4.0, 0.0, -1.0]), 1e-3, relative=True)
+    assert_allclose(np.diag(relative.G), [4.0, 4e-3, 1.0])
 
 
 def test_kernels_that_cannot_be_estimated():

@@ -20,6 +20,8 @@ DIGITS = load_digits(n_class=2)
 X2 = DIGITS.data[:120] / np.linalg.norm(DIGITS.data[:120], axis=1, keepdims=True)
 Y2 = DIGITS.target[:120]
 
+K2 = Kernel("rbf")(X2)
+
 
 def fitted(**kw):
     return MCKUSaL(**{"n_subspaces": 2, "subspace_dim": 8, "random_state": 0, **kw}).fit(X2)
@@ -126,9 +128,8 @@ def test_holes_in_training_and_in_new_data(kernel):
     holes = mask_entries(X2, 0.2, random_state=0)
     model = RobustMCKUSaL(2, 8, kernel=kernel, gamma=1.0, random_state=0).fit(holes)
     assert clustering_error(Y2, model.labels_) < 0.05
-    # Values of a new sample are estimated pair by pair and, unlike those of the training samples,
-    # not mended together: a linear kernel, with no power to tell apart, suffers most.
-    assert clustering_error(Y2, model.predict(holes)) < (0.35 if kernel == "linear" else 0.1)
+    # Values of new samples are mended as those of the training samples were.
+    assert np.array_equal(model.predict(holes), model.labels_)
     assert np.isfinite(model.transform(holes)).all()
     filled = model.impute(holes)
     seen = ~np.isnan(holes)
@@ -136,7 +137,7 @@ def test_holes_in_training_and_in_new_data(kernel):
     if kernel == "rbf":
         mean = np.broadcast_to(np.nanmean(holes, axis=0), X2.shape)
         assert np.mean((filled - X2)[~seen] ** 2) < 0.7 * np.mean((mean - X2)[~seen] ** 2)
-    else:
+    elif kernel == "poly":
         paper = RobustMCKUSaL(2, 8, kernel=kernel, gamma=1.0, random_state=0, preimage="paper").fit(
             holes
         )
@@ -165,8 +166,43 @@ def test_starts():
         fitted(init=one.labels_, n_init=3)
     loo = fitted(init="gkiop", residual="loo", n_init=2)
     assert loo.runs_[0].criterion != loo.runs_[0].objective
-    for low in ({"init": "gkiop"}, {"init": "gkiop", "gkiop_seeds": [3, 4]}, {"init": Y2}):
-        assert fitted(low_rank=40, **low).labels_.shape == (120,)
+
+
+def test_starts_of_low_rank():
+    low = {"low_rank": 60, "gamma": 1.0, "max_iter": 300}
+    for init in ("spectral", Y2):
+        assert clustering_error(Y2, fitted(init=init, **low).labels_) < 0.1
+    # Seeds of one digit twice, or of both: other starts, and so other first objectives.
+    zeros, ones = np.flatnonzero(Y2 == 0), np.flatnonzero(Y2 == 1)
+    values = [
+        fitted(init="gkiop", gkiop_seeds=seeds, **low).objective_history_[0]
+        for seeds in ([zeros[0], zeros[1]], [zeros[0], ones[0]])
+    ]
+    assert values[0] != values[1]
+    many = fitted(init="gkiop", n_init=6, subspace_dim=3, **low)
+    assert many.objective_ == min(run.objective for run in many.runs_)
+    assert len({run.objective for run in many.runs_}) > 1
+
+
+def test_starts_with_leave_one_out_are_compared_by_its_residuals():
+    rng = np.random.RandomState(3)
+    X = rng.standard_normal((60, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MCKUSaL(
+            3, 3, init="gkiop", n_init=8, residual="loo", gamma=0.3, random_state=0
+        ).fit(X)
+    best = min(model.runs_, key=lambda run: run.criterion)
+    assert np.array_equal(best.labels, model.labels_)
+    assert best.objective > min(run.objective for run in model.runs_)
+
+
+def test_leave_one_out_says_when_labels_did_not_settle():
+    X = np.random.RandomState(0).standard_normal((60, 6))
+    with pytest.warns(ConvergenceWarning, match="did not settle in 30 steps"):
+        model = MCKUSaL(3, 3, residual="loo", random_state=0).fit(X)
+    assert not model.converged_
+    assert model.n_iter_ == 30
 
 
 def test_bits_repeat_whatever_n_jobs():
@@ -186,6 +222,152 @@ def test_low_rank_with_all_landmarks_measures_the_same_residuals():
     for c, E in zip(model.members_, model.coefs_, strict=True):
         K = Kernel("rbf", gamma=1.0)(X2[c])
         assert_allclose(E.T @ K @ E, np.eye(8), atol=1e-8)
+
+
+def test_low_rank_counts_what_the_landmarks_do_not_span():
+    exact = MCKUSaL(2, 8, gamma=5.0, random_state=0).fit(X2[:100])
+    scores = []
+    for low_rank in (100, 40, 15):
+        model = MCKUSaL(2, 8, gamma=5.0, low_rank=low_rank, random_state=0).fit(X2[:100])
+        far = model.transform(np.full((1, 64), 30.0))
+        # A far sample has κ̃(z, z) = 1 - 0 + the mean of all values.
+        assert_allclose(far, exact.transform(np.full((1, 64), 30.0)), rtol=0.1)
+        scores.append(model.score(X2[100:]))
+        residual = np.sum(model.transform(X2[:100]).min(axis=1) ** 2)
+        closeness = np.sum(model.subspace_distances_**2)
+        assert_allclose(model.objective_, closeness + 4 * residual, rtol=1e-6)
+    assert scores[0] > scores[1] > scores[2]
+
+
+@pytest.mark.parametrize("scale", [1e-80, 1e80])
+def test_low_rank_objective_is_in_the_units_of_the_data(scale):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((60, 5)) * np.linspace(1, 0.2, 5)
+    values = [
+        MCKUSaL(2, 2, kernel="linear", lam=float("inf"), low_rank=30, random_state=0)
+        .fit(X * a)
+        .objective_
+        / a**2
+        for a in (1.0, scale)
+    ]
+    assert_allclose(values[1], values[0], rtol=1e-8)
+
+
+def test_low_rank_keeps_as_many_directions_as_there_are():
+    X = np.random.RandomState(0).standard_normal((60, 5))
+    with pytest.warns(UserWarning, match="fewer than subspace_dim=8"):
+        model = MCKUSaL(2, 8, kernel="linear", low_rank=30, random_state=0).fit(X)
+    assert model.coefs_[0].shape == (30, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flat = MCKUSaL(2, 1, kernel="linear", low_rank=5, random_state=0).fit(np.zeros((10, 3)))
+    assert np.isfinite(flat.transform(np.zeros((2, 3)))).all()
+
+
+@pytest.mark.parametrize("residual", ["plain", "loo"])
+def test_as_many_subspaces_as_samples(residual):
+    X = np.random.RandomState(0).standard_normal((3, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert MCKUSaL(residual=residual, random_state=0).fit(X).labels_.shape == (3,)
+
+
+def test_a_fitted_model_does_not_follow_its_parameters():
+    model = fitted(gamma=1.0)
+    rebuilt, distances = model.reconstruct(X2), model.transform(X2)
+    model.set_params(n_subspaces=5, kernel="poly")
+    assert np.array_equal(model.reconstruct(X2), rebuilt)
+    assert np.array_equal(model.transform(X2), distances)
+    assert len(model.get_feature_names_out()) == 2
+
+
+def test_incomplete_samples_are_judged_one_by_one():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((40, 4))
+    for row in X:
+        row[rng.choice(4, 2, replace=False)] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = RobustMCKUSaL(2, 3, gamma=0.3, random_state=0).fit(X)
+        together = model.transform(X)
+        alone = np.concatenate([model.transform(X[i : i + 1]) for i in range(40)])
+    assert_allclose(alone, together, atol=1e-10)
+    with pytest.warns(UserWarning, match="of new and training samples have no common"):
+        model.predict(X)
+
+
+def test_a_sample_that_shares_no_entry_with_any_other_is_refused():
+    X = np.random.RandomState(0).standard_normal((20, 3))
+    X[:, 2] = np.nan
+    X[0] = [np.nan, np.nan, 1.0]
+    with pytest.warns(UserWarning, match="no common observed entry"):
+        model = RobustMCKUSaL(2, 2, random_state=0).fit(X)
+    assert np.isfinite(model.reconstruct(X[1:])).all()
+    other = X[1:2].copy()
+    other[:] = np.nan
+    other[0, 2] = 3.0
+    alone = RobustMCKUSaL(2, 2, random_state=0).fit(X[1:, :2])
+    with pytest.raises(ValueError, match="no observed entry"):
+        alone.predict(other[:, :2])
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e3])
+def test_scaling_samples_with_holes(scale):
+    data = make_union_of_subspaces(
+        (60, 60), n_features=10, subspace_dim=2, spread=0.8, noise=0.02, random_state=0
+    )
+    X = data.X.copy()
+    X[3, 4] = np.nan
+    fits = [
+        RobustMCKUSaL(2, 2, kernel="linear", lam=4.0 / a**2, random_state=0).fit(X * a)
+        for a in (1.0, scale)
+    ]
+    assert_allclose(fits[1].objective_, fits[0].objective_, rtol=1e-6)
+    assert np.array_equal(fits[1].labels_, fits[0].labels_)
+
+
+def test_the_robust_model_refuses_what_the_plain_one_refuses():
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        RobustMCKUSaL(2, 8, kernel="poly", coef0=-5.0, gamma=1.0).fit(X2)
+
+
+class Watcher:
+    """A callback that scores the model after each iteration, and stops the first time."""
+
+    def __init__(self):
+        self.shapes, self.scores = set(), []
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        self.shapes.add(X.shape)
+        if context.task_name != "iteration":
+            return False
+        self.scores.append(fitted_estimator.score(X))
+        return True
+
+
+@pytest.mark.parametrize(
+    ("params", "X"),
+    [
+        ({"kernel": "precomputed", "init": "gkiop", "n_init": 1}, K2),
+        ({"init": "gkiop", "n_init": 1}, X2),
+        ({"low_rank": 60, "gamma": 1.0}, X2),
+    ],
+)
+def test_callbacks_see_the_data_and_can_stop(params, X):
+    watcher = Watcher()
+    model = MCKUSaL(2, 8, random_state=0, **params).set_callbacks(watcher).fit(X)
+    assert watcher.shapes == {X.shape}
+    assert model.n_iter_ == 0
+    assert watcher.scores == [pytest.approx(model.score(X))]
 
 
 def test_pickles_and_callables():
@@ -209,11 +391,15 @@ def test_a_small_cluster_keeps_what_it_has_and_says_so():
 
 def test_identical_samples():
     X = np.ones((20, 3))
-    with pytest.warns(UserWarning, match="fewer than subspace_dim=2|no sample is assigned"):
+    with pytest.warns(UserWarning, match="fewer than subspace_dim=2"):
         model = MCKUSaL(2, 2, random_state=0).fit(X)
     assert np.isfinite(model.transform(X)).all()
     assert_allclose(model.transform(X), 0, atol=1e-6)
     assert_allclose(model.reconstruct(X), X, atol=1e-6)
+    for kernel in ("linear", "poly", "rbf"):  # these do not centre to exact zeros
+        with pytest.warns(UserWarning, match="fewer than subspace_dim=2"):
+            same = MCKUSaL(2, 2, kernel=kernel).fit(np.tile([0.1, 0.2, 0.3], (23, 1)))
+        assert max(np.abs(E).max(initial=0.0) for E in same.coefs_) < 1e6
     doubled = np.repeat(X2[:30], 2, axis=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -223,9 +409,6 @@ def test_identical_samples():
 def test_max_iter_warns():
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         MCKUSaL(2, 8, init="gkiop", n_init=1, max_iter=1, tol=0, random_state=3).fit(X2)
-
-
-K2 = Kernel("rbf")(X2)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +431,10 @@ K2 = Kernel("rbf")(X2)
         ({"kernel": "precomputed"}, K2 + np.eye(120, k=1), "not symmetric"),
         ({"kernel": "precomputed"}, K2 - 2 * np.eye(120), "eigenvalues go from"),
         ({"kernel": "precomputed", "low_rank": 5}, K2, "low_rank needs the samples"),
-        ({"low_rank": 8}, X2, "larger than subspace_dim"),
+        ({"low_rank": 8}, X2, "gives 8 landmarks"),
+        ({"low_rank": 60, "kernel": "poly", "coef0": -5.0, "gamma": 1.0}, X2, "not positive semi"),
+        ({"low_rank": 60, "kernel": "poly", "degree": 200, "gamma": 1e9}, X2, "not finite"),
+        ({"kernel": "precomputed"}, np.where(K2 > 0.99999, np.nan, K2), "must be complete"),
         ({"kernel": "poly", "coef0": -5.0, "gamma": 1.0}, X2, "not positive semidefinite"),
         ({"kernel": "poly", "degree": 200, "gamma": 1e9}, X2, "not finite"),
         ({}, np.where(np.eye(120, 64) > 0, np.nan, X2), "RobustMCKUSaL"),

@@ -23,7 +23,7 @@ from polyspan.solvers.kernel import (
     objective,
     refill_empty,
 )
-from polyspan.solvers.kernel_leave_one_out import leave_one_out_labels
+from polyspan.solvers.kernel_leave_one_out import _residuals, leave_one_out_labels
 from polyspan.solvers.kernel_subspaces import KernelSubspaces
 from polyspan.solvers.kernel_updates import Factor, leading_directions, updated_directions
 from polyspan.solvers.spectral_start import feature_distances, neighbour_graph, spectral_labels
@@ -161,7 +161,11 @@ def test_an_empty_cluster_is_refilled_where_that_helps():
     found = refill_empty(G, alone, 2, rules)
     assert found.objective < alone.objective
     assert min((found.labels == truth).mean(), (found.labels != truth).mean()) == 0
-    assert (np.diff(found.history) <= 1e-9).all() or found.history[-1] < found.history[0]
+    assert (np.diff(found.history) <= 1e-9).all()
+    # What does not help is not kept: one line in two subspaces is as good as it gets.
+    line = Kernel("linear")(X[:30])
+    single = learn_kernel_subspaces(line, np.zeros(30, dtype=int), 2, KernelRules(1, 1e-6))
+    assert refill_empty(line, single, 2, KernelRules(1, 1e-6)).objective <= single.objective
 
 
 def test_stopping_rules():
@@ -199,6 +203,38 @@ def test_leave_one_out_labels_where_plain_ones_fail():
     assert np.isfinite(found.criterion)
     flat = leave_one_out_labels(np.zeros((6, 2)), np.arange(6) % 2, 2, 1)
     assert np.isfinite(flat.criterion)
+
+
+def test_leave_one_out_counts_the_mean_of_an_affine_cluster():
+    """A sample alone in its cluster is its mean: without it nothing is left, so 1-h is floored."""
+    Z = np.array([[5.0, 5.0], [0.0, 0.1], [0.0, -0.1], [0.4, 0.0], [-0.4, 0.0]])
+    weights = np.array([[1.0, 1e-12], *([[1e-12, 1.0]] * 4)])
+    residuals, _ = _residuals(Z, weights, [None, None], 1)
+    assert residuals[0, 0] < 1e-12  # it is its own mean
+    spread = Z[1:] - Z[1:].mean(axis=0)
+    values, vectors = np.linalg.eigh(spread.T @ spread)
+    inside = (spread @ vectors[:, -1:]) ** 2
+    h = inside[:, 0] / values[-1] + 0.25
+    r = np.sum(spread**2, axis=1) - inside[:, 0]
+    assert_allclose(residuals[1:, 1], r / np.clip(1 - h, 0.05, 1) ** 2, atol=1e-7)
+
+
+def test_the_graph_has_no_unit_of_length():
+    rng = np.random.RandomState(8)
+    X = np.concatenate([np.zeros((15, 2)), rng.standard_normal((45, 2))])
+    distances = np.linalg.norm(X[:, None] - X, axis=2)
+    expected = neighbour_graph(distances, 10).toarray()
+    for scale in (1e-3, 1e3):
+        assert_allclose(neighbour_graph(scale * distances, 10).toarray(), expected, rtol=1e-9)
+
+
+def test_tol_ends_the_outer_loop():
+    X, _ = two_lines()
+    G = Kernel("rbf", gamma=1.0)(X)
+    start = gkiop(G, 2, 3, np.array([0, 30]))
+    full = learn_kernel_subspaces(G, start, 2, KernelRules(3, 4.0, tol=0.0))
+    early = learn_kernel_subspaces(G, start, 2, KernelRules(3, 4.0, tol=100.0))
+    assert early.n_iter == 1 < full.n_iter
 
 
 def test_spectral_start_finds_what_a_graph_shows():

@@ -12,6 +12,7 @@ from polyspan.kernels.incomplete import (
     Estimate,
     estimate_feature_distances,
     estimate_kernel,
+    mend,
     nearest_positive_definite,
 )
 
@@ -23,6 +24,7 @@ __all__ = [
     "estimate_kernel",
     "gaussian_kernel_bounds",
     "inner_product_deviation",
+    "mend",
     "nearest_positive_definite",
     "polynomial_kernel_bounds",
     "squared_distance_deviation",

@@ -28,7 +28,9 @@ class NystromMap:
     def of(cls, kernel: Kernel, landmarks: np.ndarray) -> NystromMap:
         """Build the map from landmarks."""
         values, vectors = scipy.linalg.eigh(kernel(landmarks))
-        kept = values > RANK_TOL * values.max()
+        kept = values > RANK_TOL * max(float(values.max()), 0.0)
+        if not kept.any():  # a kernel that vanishes: one coordinate, which is zero
+            return cls(kernel, landmarks, np.zeros((len(landmarks), 1)))
         return cls(kernel, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
 
     @property
@@ -44,3 +46,8 @@ class NystromMap:
             part = slice(start, start + size)
             out[part] = self.kernel(X[part], self.landmarks) @ self.whitener
         return out
+
+    def lost(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Return κ(x, x) - ‖z‖², what of φ(x) the landmarks do not span, given coordinates Z."""
+        squares = np.einsum("nk,nk->n", Z, Z)
+        return np.asarray(np.maximum(self.kernel.diagonal(X) - squares, 0.0))

@@ -88,5 +88,8 @@ def choose_by_noise(
                 errors[test] += squares / norms[test] / len(levels)
         spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
         table.append({"params": params, "error": float(errors.mean()), "standard_error": spread})
-    best = min(table, key=lambda row: row["error"])
+    tried = [row for row in table if not np.isnan(row["error"])]
+    if not tried:
+        raise ValueError("no setting of param_grid reconstructs the held-out samples: all are NaN")
+    best = min(tried, key=lambda row: row["error"])
     return NoiseChoice(best["params"], best["error"], best["standard_error"], table)

@@ -34,7 +34,7 @@ class KernelUnionBase(
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_subspaces
+        return self._union.n_subspaces
 
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
         raise NotImplementedError
@@ -73,7 +73,7 @@ class KernelUnionBase(
         return self._distances(X)
 
     def _distances(self, X: np.ndarray) -> np.ndarray:
-        distances = np.empty((len(X), self.n_subspaces), dtype=X.dtype)
+        distances = np.empty((len(X), self._union.n_subspaces), dtype=X.dtype)
         for which, position in self._union.positions(X):
             distances[which] = position.distances()
         return distances
@@ -90,7 +90,7 @@ class KernelUnionBase(
         X_reconstructed : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        kernel = self._kernel()
+        kernel = self._union.kernel  # not that of the parameters, which may have been set anew
         if kernel is None:
             raise ValueError(
                 "kernel='precomputed' has no pre-image, since the samples are not known: "
@@ -108,9 +108,6 @@ class KernelUnionBase(
                 found = polish(kernel, found, point.weights, Y)
             out[rows] = found
         return out
-
-    def _kernel(self) -> Any:
-        raise NotImplementedError
 
     def _training_samples(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the samples that pre-images are made of, and which entries were observed."""

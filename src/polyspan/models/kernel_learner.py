@@ -10,8 +10,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import KernelCenterer
 
 from polyspan.arrays import limit_threads
+from polyspan.kernels import Kernel
 from polyspan.models.kernel_base import KernelUnionBase
-from polyspan.models.kernel_starts import KernelRun, StartPlan, explicit_coordinates, run_start
+from polyspan.models.kernel_starts import (
+    KernelRun,
+    StartPlan,
+    explicit_coordinates,
+    rounding_floor,
+    run_start,
+)
 from polyspan.models.kernel_unions import ExactUnion
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
@@ -43,21 +50,25 @@ class KernelLearner(KernelUnionBase):
         rng: np.random.RandomState,
         **known: Any,
     ) -> None:
-        """Run all starts on a kernel matrix and store the best."""
+        """Run all starts on a kernel matrix and store the best.
+
+        `X` is what the user gave; `known` says what else the fitted union needs.
+        """
+        samples = known.pop("samples", X)
         centerer = KernelCenterer().fit(G)
         centred = centerer.transform(G)
-        rules = self._rules()
+        rules = self._rules(rounding_floor(G))
         n_starts = self._n_starts()
         seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=n_starts)]
         loo = self.residual == "loo"
-        coordinates = explicit_coordinates(centred) if loo else None
-        progress = FitProgress(self, X, y, n_starts, self.max_iter + 1)
+        coordinates = explicit_coordinates(centred, rules.floor) if loo else None
+        progress = FitProgress(self, X, y, n_starts, 2 * self.max_iter + 2)
 
         def solve(start: int) -> tuple[KernelSolution, KernelRun]:
             monitor = progress.monitor(
                 start,
                 lambda subspaces: {
-                    "_union": ExactUnion(self._kernel(), X, centerer, subspaces, **known)
+                    "_union": ExactUnion(self._kernel(), samples, centerer, subspaces, **known)
                 },
             )
             report = None
@@ -81,7 +92,7 @@ class KernelLearner(KernelUnionBase):
         self.runs_ = [run for _, run in results]
         best = int(np.argmin([run.criterion for run in self.runs_]))
         solution = results[best][0]
-        self._union = ExactUnion(self._kernel(), X, centerer, solution.subspaces, **known)
+        self._union = ExactUnion(self._kernel(), samples, centerer, solution.subspaces, **known)
         self._store(solution, solution.subspaces.distances(centred))
         progress.end()
         self._warn_about(solution)
@@ -97,7 +108,7 @@ class KernelLearner(KernelUnionBase):
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.stopped == "converged"
 
-    def _rules(self) -> KernelRules:
+    def _rules(self, floor: float) -> KernelRules:
         return KernelRules(
             self.subspace_dim,
             float(self.lam),
@@ -105,7 +116,11 @@ class KernelLearner(KernelUnionBase):
             float(self.tol),
             self.max_update_iter,
             float(self.update_tol),
+            floor,
         )
+
+    def _kernel(self) -> Kernel | None:
+        raise NotImplementedError
 
     def _n_starts(self) -> int:
         single = not isinstance(self.init, str) or self.gkiop_seeds is not None
@@ -173,8 +188,13 @@ class KernelLearner(KernelUnionBase):
                 f"subspace_dim={self.subspace_dim}: their samples span no more"
             )
         if solution.stopped == "max_iter":
-            warn_user(
+            message = (
                 f"labels did not settle in max_iter={self.max_iter} iterations: raise max_iter "
-                "or tol",
-                ConvergenceWarning,
+                "or tol"
             )
+            if self.residual == "loo":
+                message = (
+                    f"leave-one-out labels did not settle in {solution.n_iter} steps: the best of "
+                    "those seen are kept"
+                )
+            warn_user(message, ConvergenceWarning)

@@ -10,7 +10,12 @@ import numpy as np
 from polyspan.arrays import limit_threads, pass_work
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.kernels.low_rank import NystromMap
-from polyspan.models.kernel_starts import KernelRun, StartPlan
+from polyspan.models.kernel_starts import (
+    KernelRun,
+    StartPlan,
+    check_definite,
+    check_kernel_matrix,
+)
 from polyspan.models.kernel_unions import LowRankUnion
 from polyspan.models.progress import FitProgress
 from polyspan.solvers.kernel import KernelSolution, gkiop
@@ -32,16 +37,27 @@ def fit_low_rank(
         raise ValueError(
             "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
         )
+    n_subspaces = plan.n_subspaces
     n_landmarks = min(int(model.low_rank), len(X))
-    s, n_subspaces = model.subspace_dim, plan.n_subspaces
-    if s >= n_landmarks:
-        raise ValueError(f"low_rank={n_landmarks} must be larger than subspace_dim={s}")
+    least = max(model.subspace_dim + 1, n_subspaces)
+    if n_landmarks < least:
+        raise ValueError(
+            f"low_rank={model.low_rank} with n_samples={len(X)} gives {n_landmarks} landmarks: "
+            f"subspace_dim={model.subspace_dim} and n_subspaces={n_subspaces} need {least}"
+        )
     chosen = np.sort(rng.choice(len(X), n_landmarks, replace=False))
+    G = check_kernel_matrix(kernel(X[chosen]), model.kernel)
+    if model._may_be_indefinite():
+        check_definite(G)
     map_ = NystromMap.of(kernel, X[chosen])
+    s = min(model.subspace_dim, map_.rank)
     Z = map_(X)
     n_starts = model._n_starts()
     seeds = rng.randint(2**31 - 1, size=n_starts)
     progress = FitProgress(model, X, y, n_starts, model.max_iter + 2 + n_subspaces)
+    # What the landmarks do not span is residual too, whatever the subspaces.
+    weight = 1.0 if np.isinf(model.lam) else float(model.lam)
+    lost = weight * float(np.sum(map_.lost(X, Z)))
     with limit_threads(pass_work(len(Z), map_.rank, n_subspaces * s)):
         prepared = prepare(Z, float(model.lam), center=True)
         problem, mean = prepared.problem, prepared.mean
@@ -51,8 +67,13 @@ def fit_low_rank(
             monitor = progress.monitor(
                 start, lambda bases: {"_union": LowRankUnion(map_, mean, prepared.outward(bases))}
             )
-            solution, criterion = _run(problem, labels, model, n_subspaces, monitor)
+            solution, criterion = _run(problem, labels, model, (n_subspaces, s), monitor)
             progress.end_start(start)
+            solution = replace(
+                solution,
+                objective=prepared.objective(solution.objective) + lost,
+                history=tuple(prepared.objective(v) + lost for v in solution.history),
+            )
             run = KernelRun(
                 solution.objective, solution.labels, criterion, solution.stopped == "converged"
             )
@@ -98,10 +119,10 @@ def _start_labels(
 
 
 def _run(
-    problem: Problem, start: np.ndarray, model: Any, n_subspaces: int, monitor: Any
+    problem: Problem, start: np.ndarray, model: Any, sizes: tuple[int, int], monitor: Any
 ) -> tuple[Solution, float]:
     """Learn from labels; return the solution and what starts are compared by."""
-    s, rank = model.subspace_dim, problem.rows.shape[1]
+    (n_subspaces, s), rank = sizes, problem.rows.shape[1]
     blank = np.stack([np.eye(rank, s)] * n_subspaces)
     apart = replace(problem, lam=float("inf"))
     if model.residual == "loo":
@@ -112,12 +133,16 @@ def _run(
         own = problem.own_coefficients(bases, found.labels)
         value = float(problem.objective(bases[None], np.array([np.sum(own * own)]))[0])
         counts = np.bincount(found.labels, minlength=n_subspaces)
+        if monitor is not None:
+            monitor(0, 0, value, bases)
+        stopped = "converged" if found.settled else "max_iter"
         solution = Solution(
-            bases, found.labels, counts, value, value, (value,), found.n_iter, "converged"
+            bases, found.labels, counts, value, value, (value,), found.n_iter, stopped
         )
         return solution, found.criterion
     bases = exact_update(apart, blank, start)
-    rules = Rules("power", model.max_iter, float(model.tol))
+    # Exact: coordinates are few, and power steps would need hundreds of iterations here.
+    rules = Rules("exact", model.max_iter, float(model.tol))
     (solution,) = learn_subspaces(problem, bases[None], rules, monitor=monitor)
     solution = refill_empty(problem, solution, rules, monitor=monitor)
     return solution, solution.objective

@@ -51,7 +51,7 @@ class StartPlan:
     distances: np.ndarray | None = None
     """Between the samples, for "spectral"; None: those of the kernel matrix."""
 
-    def start(self, G: np.ndarray, s: int, seed: int) -> KernelSubspaces | np.ndarray:
+    def start(self, G: np.ndarray, rules: KernelRules, seed: int) -> KernelSubspaces | np.ndarray:
         """Return the start of one run on a centred kernel matrix."""
         if self.init == "labels":
             assert self.given is not None
@@ -63,7 +63,7 @@ class StartPlan:
         if seeds is None:
             rng = np.random.RandomState(seed)
             seeds = rng.choice(len(G), self.n_subspaces, replace=False)
-        return gkiop(G, self.n_subspaces, s, seeds)
+        return gkiop(G, self.n_subspaces, rules.subspace_dim, seeds, floor=rules.floor)
 
 
 def run_start(
@@ -77,7 +77,7 @@ def run_start(
     monitor: KernelMonitor | None,
 ) -> tuple[KernelSolution, KernelRun]:
     """Run one start to its end."""
-    start = plan.start(G, rules.subspace_dim, seed)
+    start = plan.start(G, rules, seed)
     if leave_one_out:
         assert coordinates is not None
         labels = start.energies(G).argmax(axis=1) if isinstance(start, KernelSubspaces) else start
@@ -86,21 +86,27 @@ def run_start(
         value = objective(G, subspaces, found.labels, rules.lam)
         if monitor is not None:
             monitor(0, value, subspaces)
+        stopped = "converged" if found.settled else "max_iter"
         solution = KernelSolution(
-            subspaces, found.labels, value, (value,), (inner,), found.n_iter, "converged"
+            subspaces, found.labels, value, (value,), (inner,), found.n_iter, stopped
         )
-        return solution, KernelRun(value, found.labels, found.criterion, True)
+        return solution, KernelRun(value, found.labels, found.criterion, found.settled)
     solution = learn_kernel_subspaces(G, start, plan.n_subspaces, rules, monitor=monitor)
-    solution = refill_empty(G, solution, plan.n_subspaces, rules)
+    solution = refill_empty(G, solution, plan.n_subspaces, rules, monitor=monitor)
     solution = replace(solution, labels=solution.labels.astype(np.int64))
     value = solution.objective
     return solution, KernelRun(value, solution.labels, value, solution.stopped == "converged")
 
 
-def explicit_coordinates(G: np.ndarray) -> np.ndarray:
+def rounding_floor(G: np.ndarray) -> float:
+    """Return the eigenvalue up to which those of the centred matrix are rounding."""
+    return float(np.finfo(np.float64).eps * len(G) * np.abs(G).max(initial=0.0))
+
+
+def explicit_coordinates(G: np.ndarray, floor: float) -> np.ndarray:
     """Return rows Z with ZZᵀ = G̃, without the directions that rounding made."""
     values, vectors = scipy.linalg.eigh(G)
-    kept = values > RANK_TOL * max(float(values.max(initial=0.0)), 0.0)
+    kept = values > max(RANK_TOL * float(values.max(initial=0.0)), floor, 0.0)
     if not kept.any():
         return np.zeros((len(G), 1))
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
@@ -114,7 +120,10 @@ def check_kernel_matrix(G: np.ndarray, name: Any) -> np.ndarray:
             "(n_samples, n_samples)"
         )
     if not np.isfinite(G).all():
-        raise ValueError("kernel values are not finite: scale X, or lower gamma or degree")
+        raise ValueError(
+            "kernel values are not finite: scale X, or lower gamma or degree; a degree that is no "
+            "integer has no value where gamma * <x, y> + coef0 is negative"
+        )
     size = float(np.abs(G).max(initial=0.0))
     apart = float(np.abs(G - G.T).max(initial=0.0))
     if apart > 1e-8 * max(size, np.finfo(float).tiny):

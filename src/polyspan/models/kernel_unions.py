@@ -12,6 +12,7 @@ from polyspan.arrays import CHUNK_MAX_BYTES
 from polyspan.kernels import Kernel, estimate_kernel
 from polyspan.kernels.low_rank import NystromMap
 from polyspan.kernels.preimages import Expansion
+from polyspan.models.messages import warn_user
 from polyspan.solvers.kernel_subspaces import KernelSubspaces
 
 
@@ -43,6 +44,15 @@ class ExactUnion:
     """Whether values are estimated from the entries that two samples share."""
     gram: np.ndarray | None = None
     """The kernel matrix that was learned from, where it cannot be computed again."""
+    signs: np.ndarray | None = None
+    """What values of new samples are multiplied by where the matrix was mended."""
+    fill: float | None = None
+    """Estimate for pairs of samples without a common entry."""
+
+    @property
+    def n_subspaces(self) -> int:
+        """Number of subspaces."""
+        return len(self.subspaces.members)
 
     @property
     def n_samples(self) -> int:
@@ -97,9 +107,26 @@ class ExactUnion:
             if self.kernel is None:
                 yield which, X[which]
             elif self.incomplete:
-                yield which, estimate_kernel(self.kernel, X[which], self.X).values
+                yield which, self._estimated(X[which], start)
             else:
                 yield which, self.kernel(X[which], self.X)
+
+    def _estimated(self, X: np.ndarray, start: int) -> np.ndarray:
+        """Estimate values of samples with holes, and treat them as the training samples' were."""
+        assert self.kernel is not None
+        found = estimate_kernel(self.kernel, X, self.X, fill=self.fill)
+        if len(found.lonely):
+            rows = ", ".join(str(i + start) for i in found.lonely[:10])
+            raise ValueError(
+                f"{len(found.lonely)} samples (rows {rows}) have no observed entry in common with "
+                "any training sample: nothing can be said about them; leave them out"
+            )
+        if found.n_unrelated:
+            warn_user(
+                f"{found.n_unrelated} of {found.values.size} pairs of new and training samples "
+                "have no common observed entry: their kernel values are a mean"
+            )
+        return found.values if self.signs is None else np.asarray(found.values @ self.signs)
 
     def _diagonal(self, X: np.ndarray) -> np.ndarray:
         if self.kernel is None:
@@ -127,11 +154,22 @@ class LowRankUnion:
     bases: np.ndarray
     """(n_subspaces, rank, subspace_dim)."""
 
+    @property
+    def n_subspaces(self) -> int:
+        """Number of subspaces."""
+        return len(self.bases)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the map."""
+        return self.map.kernel
+
     def positions(self, X: np.ndarray) -> Iterator[tuple[slice, Position]]:
-        """Measure samples, in the span of the landmarks, chunk by chunk."""
+        """Measure samples chunk by chunk; what the landmarks do not span counts as residual."""
         for which, Z in self._coordinates(X):
             energies = np.stack([np.sum((Z @ D) ** 2, axis=1) for D in self.bases], axis=1)
-            yield which, Position(energies, np.einsum("nk,nk->n", Z, Z))
+            lost = self.map.lost(X[which], Z + self.mean)
+            yield which, Position(energies, np.einsum("nk,nk->n", Z, Z) + lost)
 
     def nearest(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Return the nearest subspace of samples, chunk by chunk."""

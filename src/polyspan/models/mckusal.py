@@ -16,7 +16,7 @@ from polyspan.kernels import Kernel
 from polyspan.models.kernel_learner import KernelLearner
 from polyspan.models.kernel_low_rank import fit_low_rank
 from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
-from polyspan.models.kernel_unions import Position
+from polyspan.models.kernel_unions import LowRankUnion, Position
 
 
 class MCKUSaL(KernelLearner):
@@ -54,7 +54,8 @@ class MCKUSaL(KernelLearner):
     n_neighbors : int, default=10
         Neighbours of each sample in the graph of "spectral".
     n_init : int or "auto", default="auto"
-        Number of starts, of which the lowest F3 is kept. "auto": 8 for "gkiop", else 1.
+        Number of starts, of which the lowest F3 is kept (with `residual="loo"` the lowest sum of
+        leave-one-out residuals). "auto": 8 for "gkiop", else 1.
     residual : {"plain", "loo"}, default="plain"
         "plain" assigns by the residual, as the paper does. "loo" assigns by the residual to the
         (affine) subspace as it would be without the sample, and then finds the bases for these
@@ -68,12 +69,13 @@ class MCKUSaL(KernelLearner):
         How `reconstruct` returns to the input space; "fixed_point" polishes the closed form of
         the Gaussian kernel.
     max_iter, tol : int, float, default=100, 1e-6
-        Most assignments; converged when labels stay, or F3 changes by no more than this share.
+        Most iterations, one assignment more; converged when labels stay, or F3 changes by no more
+        than this share.
     max_update_iter, update_tol : int, float, default=50, 1e-6
-        The same for the update loop between two assignments.
+        The same for the update loop between two assignments; with `low_rank` there is none.
     random_state : int, RandomState instance or None, default=None
     n_jobs : int or None, default=None
-        Starts to run at once, in threads.
+        Starts to run at once, in threads; not used with `low_rank`.
 
     Attributes
     ----------
@@ -211,9 +213,10 @@ class MCKUSaL(KernelLearner):
             return self
         kernel = self._kernel()
         G = check_kernel_matrix(X if kernel is None else kernel(X), self.kernel)
-        if kernel is None or callable(self.kernel) or self.coef0 < 0 or self.degree % 1:
+        if self._may_be_indefinite():
             check_definite(G)
-        self._learn(X if kernel is not None else np.diag(G).copy(), y, G, plan, rng)
+        known = {} if kernel is not None else {"samples": np.diag(G).copy()}
+        self._learn(X, y, G, plan, rng, **known)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
@@ -230,12 +233,18 @@ class MCKUSaL(KernelLearner):
         """
         self.fit(X, y, **fit_params)
         X = self._validate(X, reset=False)
-        if self._kernel() is not None:
+        union = self._union
+        if isinstance(union, LowRankUnion) or (union.kernel is not None and union.gram is None):
             return self._distances(X)
-        # Only here is κ(z, z) of precomputed values known: it is the diagonal.
-        centred = self._union.centerer.transform(X)  # type: ignore[union-attr]
-        energies = self._union.subspaces.energies(centred)  # type: ignore[union-attr]
-        return Position(energies, np.diag(centred)).distances()
+        # Only here is κ(z, z) of precomputed, or mended, values known: it is the diagonal.
+        centred = union.centerer.transform(X if union.gram is None else union.gram)
+        return Position(union.subspaces.energies(centred), np.diag(centred)).distances()
+
+    def _may_be_indefinite(self) -> bool:
+        """Tell whether the kernel is one whose matrices need not be positive semidefinite."""
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return True
+        return bool(self.kernel == "poly" and (self.coef0 < 0 or self.degree % 1))
 
     def _kernel(self) -> Kernel | None:
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
@@ -250,10 +259,15 @@ class MCKUSaL(KernelLearner):
         )
         missing = int(np.isnan(X).sum())
         if missing:
+            help_ = (
+                "a precomputed kernel must be complete."
+                if self._kernel() is None
+                else "use polyspan.RobustMCKUSaL, which estimates kernel values from the observed "
+                "entries, or impute them first."
+            )
             raise ValueError(
                 f"Input X contains NaN: {missing} of {X.size} entries are missing. "
-                f"{type(self).__name__} needs complete data; use polyspan.RobustMCKUSaL, which "
-                "estimates kernel values from the observed entries, or impute them first."
+                f"{type(self).__name__} needs complete data; {help_}"
             )
         return np.asarray(X)
 

@@ -53,7 +53,7 @@ class RobustMiCUSaL(UnionWithHoles):
         ρ, between 0 and 1, for `solver="mm"`.
     step_size : float, default=1.5
         η of `solver="grouse"`, for samples of norm about 1; the paper gives none, and 1.5 comes
-        nearest to its table.
+        nearest to its table. Steps on the data are λη long, for λ=∞ (k-GROUSE) η.
     n_sweeps : int, default=100
         Inner iterations of `solver="grouse"`, with step η/t in the t-th.
     anneal_steps : int, default=80
@@ -166,11 +166,6 @@ class RobustMiCUSaL(UnionWithHoles):
         self : RobustMiCUSaL
         """
         X = self._validate(X, reset=True)
-        if self.solver == "grouse" and np.isinf(self.lam):
-            raise ValueError(
-                'solver="grouse" steps by lam * step_size and needs a finite lam; '
-                'use solver="mm" for lam=inf'
-            )
         best = self._fit_observed(X, y)
         self._warn_about(best)
         return self

@@ -16,9 +16,9 @@ from polyspan.arrays import keep_freed_memory
 from polyspan.kernels import (
     estimate_feature_distances,
     estimate_kernel,
-    nearest_positive_definite,
+    mend,
 )
-from polyspan.models.kernel_starts import check_kernel_matrix
+from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
 from polyspan.models.mckusal import MCKUSaL
 from polyspan.models.messages import warn_user
 
@@ -38,7 +38,8 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
     kernel : {"rbf", "poly", "linear"}, default="rbf"
         The kernels whose values can be estimated.
     delta_min : float, default=1e-6
-        What eigenvalues of the estimated kernel matrix that are zero are set to.
+        What eigenvalues of the estimated kernel matrix that are zero are set to, as a share of the
+        largest.
     preimage : {"corrected", "paper"}, default="corrected"
         For "poly" and "linear": "paper" sums over the samples in which an entry was observed,
         "corrected" also divides by their share, as the paper does for the Gaussian kernel only.
@@ -51,10 +52,11 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
 
     Notes
     -----
-    Kernel values of a new sample with holes are estimated pair by pair and cannot be mended as
-    those of the training samples are. The Gaussian kernel stands that best; with "poly" and
-    "linear" filled-in entries can be worse than the mean of their column (`RobustMiCUSaL` fills
-    better there).
+    The estimated kernel matrix G is mended by flipping its negative eigenvalues, which is a product
+    with S = U sign(Λ)Uᵀ; kernel values of new samples are multiplied by S too. κ(z, z) of a new
+    sample with holes is an estimate that the projection may exceed: its distance is then 0. With
+    "poly" and "linear" filled-in entries can be worse than the mean of their column
+    (`RobustMiCUSaL` fills better there). Memory: a few times N² numbers, two of which are kept.
 
     See Also
     --------
@@ -158,7 +160,9 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         assert kernel is not None
         if not np.isnan(X).any():
             G = check_kernel_matrix(kernel(X), self.kernel)
-            self._learn(X, y, G, plan, rng, incomplete=True)
+            if self._may_be_indefinite():
+                check_definite(G)
+            self._learn(X, y, G, plan, rng, incomplete=True, fill=estimate_kernel(kernel, X).fill)
             return self
         if plan.init == "spectral":
             plan = replace(plan, distances=estimate_feature_distances(kernel, X))
@@ -170,8 +174,11 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
                 "entry: their kernel values are set by the mean of the other pairs"
             )
         G = check_kernel_matrix(estimate.values, self.kernel)
-        G = nearest_positive_definite(G, float(self.delta_min))
-        self._learn(X, y, G, plan, rng, incomplete=True, gram=G)
+        mended = mend(G, float(self.delta_min), relative=True)
+        self._learn(
+            X, y, mended.G, plan, rng,
+            incomplete=True, gram=mended.G, signs=mended.signs, fill=estimate.fill,
+        )  # fmt: skip
         return self
 
     def impute(self, X: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ rank-one step, so the sweep is sequential by nature and gains nothing from matri
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ class GrouseRules:
 # Sums may be reordered, which lets them run several at a time; NaN and infinity keep their meaning.
 @numba.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 def sweep(  # noqa: C901 - plain loops are what compiles well
-    columns: Any, values: Any, missing: Any, members: Any, steps: Any
+    columns: Any, values: Any, missing: Any, members: Any, steps: Any, greedy: bool = False
 ) -> None:  # pragma: no cover - compiled; its plain twin is sweep.py_func
     """Take one rank-one step for every member, in place (Algorithm 3, steps 12 to 16).
 
@@ -45,6 +46,8 @@ def sweep(  # noqa: C901 - plain loops are what compiles well
         Rows to visit, in this order.
     steps : array of shape (n_samples,)
         λ m η_t / |Ω_i| of every sample.
+    greedy : bool, default=False
+        Turn by arctan(‖r‖/‖ω‖) instead, which fits the sample exactly: for data without noise.
     """
     s, m = columns.shape
     gram = np.empty((s, s))
@@ -76,6 +79,8 @@ def sweep(  # noqa: C901 - plain loops are what compiles well
             continue
         omega_norm, residual_norm = np.sqrt(omega_square), np.sqrt(residual_square)
         angle = residual_norm * omega_norm * steps[i]
+        if greedy:
+            angle = np.arctan(residual_norm / omega_norm)
         along = (np.cos(angle) - 1.0) / omega_norm
         across = np.sin(angle) / residual_norm
         scale = 1.0 / np.sqrt(theta_square)
@@ -175,7 +180,10 @@ def learn_by_grouse(
     values = np.ascontiguousarray(problem.rows.X, dtype=np.float64)
     assert problem.missing is not None
     assert problem.weights is not None
-    steps = problem.lam * rules.step_size * np.asarray(problem.weights, dtype=np.float64)
+    # Without the closeness term (λ=∞, k-GROUSE) the step size is that of the data alone.
+    apart = math.isinf(problem.lam)
+    weight = 1.0 if apart else problem.lam
+    steps = weight * rules.step_size * np.asarray(problem.weights, dtype=np.float64)
     history: list[float] = []
     stopped = "max_iter"
     for iteration in range(rules.max_iter + 1):
@@ -192,7 +200,8 @@ def learn_by_grouse(
             others = np.delete(bases, p, axis=0).transpose(1, 0, 2).reshape(bases.shape[1], -1)
             basis = bases[p].copy()
             for t in range(1, rules.n_sweeps + 1):
-                basis = closeness_step(basis, others, rules.step_size / t)
+                if not apart:
+                    basis = closeness_step(basis, others, rules.step_size / t)
                 columns = np.ascontiguousarray(basis.T)
                 sweep(columns, values, problem.missing, members, steps / t)
                 basis = columns.T

@@ -29,6 +29,8 @@ class KernelRules:
     """Inner iterations: one update of every subspace each."""
     update_tol: float = 1e-6
     """Inner: stop when f3 falls by no more than this share."""
+    floor: float = 0.0
+    """Eigenvalues of G̃ up to this are rounding of the matrix before it was centred."""
 
     @property
     def pull(self) -> float:
@@ -58,7 +60,9 @@ class KernelSolution:
     """Why: "converged", "max_iter" or "callback"."""
 
 
-def gkiop(G: np.ndarray, n_subspaces: int, s: int, seeds: np.ndarray) -> KernelSubspaces:
+def gkiop(
+    G: np.ndarray, n_subspaces: int, s: int, seeds: np.ndarray, *, floor: float = 0.0
+) -> KernelSubspaces:
     """Algorithm 4: around each seed gather the s samples of the largest inner products.
 
     Parameters
@@ -82,7 +86,7 @@ def gkiop(G: np.ndarray, n_subspaces: int, s: int, seeds: np.ndarray) -> KernelS
             left[best] = False
             sums += G[best]
         c = np.array(chosen)
-        factor = Factor.of(G[np.ix_(c, c)])
+        factor = Factor.of(G[np.ix_(c, c)], floor)
         members.append(c)
         coefs.append(factor.coefficients(leading_directions(factor, s)))
     return KernelSubspaces(members, coefs)
@@ -104,7 +108,7 @@ def fit_bases(
     Returns the subspaces and f3 of the start and after every inner iteration.
     """
     members = members_of(labels, n_subspaces)
-    factors = [Factor.of(G[np.ix_(c, c)]) for c in members]
+    factors = [Factor.of(G[np.ix_(c, c)], rules.floor) for c in members]
     U = [leading_directions(f, rules.subspace_dim) for f in factors]
     E = [f.coefficients(u) for f, u in zip(factors, U, strict=True)]
     # G̃_lp for all pairs: gathered once, used in every inner iteration.
@@ -193,9 +197,17 @@ def learn_kernel_subspaces(
 
 
 def refill_empty(
-    G: np.ndarray, solution: KernelSolution, n_subspaces: int, rules: KernelRules
+    G: np.ndarray,
+    solution: KernelSolution,
+    n_subspaces: int,
+    rules: KernelRules,
+    *,
+    monitor: KernelMonitor | None = None,
 ) -> KernelSolution:
-    """Give empty subspaces the worst represented samples and go on; keep what is better."""
+    """Give empty subspaces the worst represented samples and go on; keep what is better.
+
+    While the new run is still above what was reached, what was reached stands in the history.
+    """
     for _ in range(n_subspaces):
         counts = np.bincount(solution.labels, minlength=n_subspaces)
         empty = np.flatnonzero(counts == 0)
@@ -207,7 +219,7 @@ def refill_empty(
         labels = solution.labels.copy()
         for k, p in enumerate(empty):
             labels[worst[k :: len(empty)][:share]] = p
-        resumed = learn_kernel_subspaces(G, labels, n_subspaces, rules)
+        resumed = learn_kernel_subspaces(G, labels, n_subspaces, rules, monitor=monitor)
         if not resumed.objective < solution.objective:
             break
         reached = tuple(min(value, solution.objective) for value in resumed.history)

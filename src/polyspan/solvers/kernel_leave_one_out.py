@@ -34,6 +34,8 @@ class LeaveOneOut:
     criterion: float
     n_iter: int
     """Steps taken, soft and hard."""
+    settled: bool
+    """Whether the labels came to rest; otherwise the best of those seen are kept."""
 
 
 def leave_one_out_labels(
@@ -64,19 +66,20 @@ def leave_one_out_labels(
         weights = np.exp(exponents)
         weights /= weights.sum(axis=1, keepdims=True)
         weights = np.maximum(weights, SMALLEST_WEIGHT)
-    best = LeaveOneOut(weights.argmax(axis=1), np.inf, STEPS)
-    current = best.labels
-    for step in range(HARD_STEPS):
+    best, lowest, settled = weights.argmax(axis=1), np.inf, False
+    current = best
+    n_hard = 0
+    while n_hard < HARD_STEPS and not settled:
+        n_hard += 1
         hard = np.maximum(_one_hot(current, n_subspaces), SMALLEST_WEIGHT)
         residuals, bases = _residuals(Z, hard, bases, s)
         criterion = float(residuals[np.arange(len(Z)), current].sum())
-        if criterion < best.criterion:
-            best = LeaveOneOut(current, criterion, STEPS + step + 1)
+        if criterion < lowest:
+            best, lowest = current, criterion
         moved = residuals.argmin(axis=1)
-        if np.array_equal(moved, current):
-            break
+        settled = bool(np.array_equal(moved, current))
         current = moved
-    return best
+    return LeaveOneOut(best, lowest, STEPS + n_hard, settled)
 
 
 def _residuals(

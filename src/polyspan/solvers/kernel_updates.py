@@ -33,21 +33,25 @@ class Factor:
     """RᵀR, (rank, rank)."""
 
     @classmethod
-    def of(cls, G: np.ndarray) -> Factor:
-        """Factor a positive semidefinite matrix: by Cholesky, or, where that is unsafe, by rank."""
+    def of(cls, G: np.ndarray, floor: float = 0.0) -> Factor:
+        """Factor a positive semidefinite matrix: by Cholesky, or, where that is unsafe, by rank.
+
+        Eigenvalues up to `floor` are what rounding left when the matrix was centred.
+        """
         try:
             R = scipy.linalg.cholesky(G, lower=True, check_finite=False)
         except scipy.linalg.LinAlgError:
-            return cls._thin(G)
+            return cls._thin(G, floor)
         pivots = np.diag(R)
-        if len(pivots) == 0 or pivots.min() ** 2 < RANK_TOL * pivots.max() ** 2:
-            return cls._thin(G)
+        smallest = max(RANK_TOL * pivots.max(initial=0.0) ** 2, floor)
+        if len(pivots) == 0 or pivots.min() ** 2 <= smallest:
+            return cls._thin(G, floor)
         return cls(R, None, R.T @ R)
 
     @classmethod
-    def _thin(cls, G: np.ndarray) -> Factor:
+    def _thin(cls, G: np.ndarray, floor: float) -> Factor:
         values, vectors = scipy.linalg.eigh(G, check_finite=False)
-        kept = values > RANK_TOL * max(float(values.max(initial=0.0)), 0.0)
+        kept = values > max(RANK_TOL * float(values.max(initial=0.0)), floor, 0.0)
         values, vectors = values[kept], vectors[:, kept]
         roots = np.sqrt(values)
         return cls(vectors * roots, (vectors / roots).T, np.diag(values))

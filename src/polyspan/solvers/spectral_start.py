@@ -35,8 +35,10 @@ def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr
     rows, columns, lengths = graph.row, graph.col, distances[graph.row, graph.col]
     sigma = np.zeros(len(distances))
     np.maximum.at(sigma, rows, lengths)
-    widths = sigma[rows] * sigma[columns]
-    weights = np.exp(-(lengths**2) / np.where(widths > 0, widths, 1.0))
+    # Samples with more duplicates than neighbours have no scale: they take the smallest there is.
+    smallest = sigma.min(where=sigma > 0, initial=np.inf)
+    sigma = np.where(sigma > 0, sigma, smallest if np.isfinite(smallest) else 1.0)
+    weights = np.exp(-(lengths**2) / (sigma[rows] * sigma[columns]))
     joined = scipy.sparse.csr_array((weights, (rows, columns)), shape=distances.shape)
     return (joined + joined.T) / 2
 
@@ -52,7 +54,13 @@ def spectral_labels(
     """
     if n_clusters == 1:
         return np.zeros(len(distances), dtype=np.int64)
-    graph = neighbour_graph(distances, n_neighbors)
+    if n_clusters >= len(distances):
+        return np.arange(len(distances))
+    return cluster_graph(neighbour_graph(distances, n_neighbors), n_clusters, seed)
+
+
+def cluster_graph(graph: scipy.sparse.csr_array, n_clusters: int, seed: int) -> np.ndarray:
+    """Cluster the nodes of a graph by k-means on rows of its leading eigenvectors, of norm 1."""
     with warnings.catch_warnings():
         # A graph in several parts is no flaw here: parts are what is sought.
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
