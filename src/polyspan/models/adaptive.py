@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.geometry import check_neighbours
@@ -23,7 +23,7 @@ from polyspan.solvers.micusal import Rules
 from polyspan.solvers.problem import Monitor, Problem, Solution
 
 
-class AdaptiveMiCUSaL(UnionWithHoles):
+class AdaptiveMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
     r"""Union of subspaces whose number and dimension are found from upper bounds.
 
     Algorithm 2 of the paper: alternate as MiCUSaL does and drop subspaces that no sample chose;

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
     TransformerMixin,
 )
 from sklearn.callback import CallbackSupportMixin
@@ -32,7 +31,6 @@ class UnionOfSubspacesBase(
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    ClusterMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
     """Prediction for models with `bases_` (n_subspaces, n_features, subspace_dim) and `mean_`."""

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
+from sklearn.base import ClusterMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan.arrays import keep_freed_memory
-from polyspan.kernels import Kernel
-from polyspan.models.kernel_learner import KernelLearner
-from polyspan.models.kernel_low_rank import fit_low_rank
-from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
-from polyspan.models.kernel_unions import LowRankUnion, Position
+from polyspan.models.kernel_model import KernelModel
 
 
-class MCKUSaL(KernelLearner):
+class MCKUSaL(ClusterMixin, KernelModel):  # type: ignore[misc]
     r"""Learn subspaces of a kernel's feature space that are close to each other (MC-KUSaL).
 
     The objective is
@@ -188,90 +180,3 @@ class MCKUSaL(KernelLearner):
         self.update_tol = update_tol
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the subspaces.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            With `kernel="precomputed"` the kernel matrix, (n_samples, n_samples).
-        y : ignored
-
-        Returns
-        -------
-        self : MCKUSaL
-        """
-        keep_freed_memory()
-        X = self._validate(X, reset=True)
-        self._check_sizes(len(X))
-        rng = check_random_state(self.random_state)
-        plan = self._plan(len(X))
-        if self.low_rank is not None:
-            fit_low_rank(self, X, y, plan, rng)
-            return self
-        kernel = self._kernel()
-        G = check_kernel_matrix(X if kernel is None else kernel(X), self.kernel)
-        if self._may_be_indefinite():
-            check_definite(G)
-        known = {} if kernel is not None else {"samples": np.diag(G).copy()}
-        self._learn(X, y, G, plan, rng, **known)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
-        """Fit, and return the distance of every training sample to every subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_subspaces)
-        """
-        self.fit(X, y, **fit_params)
-        X = self._validate(X, reset=False)
-        union = self._union
-        if isinstance(union, LowRankUnion) or (union.kernel is not None and union.gram is None):
-            return self._distances(X)
-        # Only here is κ(z, z) of precomputed, or mended, values known: it is the diagonal.
-        centred = union.centerer.transform(X if union.gram is None else union.gram)
-        return Position(union.subspaces.energies(centred), np.diag(centred)).distances()
-
-    def _may_be_indefinite(self) -> bool:
-        """Tell whether the kernel is one whose matrices need not be positive semidefinite."""
-        if callable(self.kernel) or self.kernel == "precomputed":
-            return True
-        return bool(self.kernel == "poly" and (self.coef0 < 0 or self.degree % 1))
-
-    def _kernel(self) -> Kernel | None:
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            return None
-        return Kernel(self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params)
-
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
-        if not reset:
-            check_is_fitted(self)
-        X = np.asarray(
-            validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        )
-        missing = int(np.isnan(X).sum())
-        if missing:
-            help_ = (
-                "a precomputed kernel must be complete."
-                if self._kernel() is None
-                else "use polyspan.RobustMCKUSaL, which estimates kernel values from the observed "
-                "entries, or impute them first."
-            )
-            raise ValueError(
-                f"Input X contains NaN: {missing} of {X.size} entries are missing. "
-                f"{type(self).__name__} needs complete data; {help_}"
-            )
-        return np.asarray(X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags

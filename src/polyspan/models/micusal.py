@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import _fit_context
+from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
@@ -14,7 +14,7 @@ from polyspan.solvers.micusal import Rules
 from polyspan.solvers.preparation import prepare
 
 
-class MiCUSaL(SubspaceLearner):
+class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
     r"""Union of subspaces that are close to each other, learned from complete data.
 
     Minimises, over L subspaces of dimension s and the assignment of samples to them,

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.models.holes import UnionWithHoles
@@ -17,7 +17,7 @@ from polyspan.solvers.micusal import Rules
 from polyspan.solvers.problem import Monitor, Problem, Solution
 
 
-class RobustMiCUSaL(UnionWithHoles):
+class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
     r"""Union of subspaces that are close to each other, learned from incomplete data.
 
     NaN marks a missing entry. Minimises

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,12 +18,111 @@ from polyspan.kernels import (
     estimate_kernel,
     mend,
 )
+from polyspan.models.kernel_model import KernelModel
 from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
 from polyspan.models.mckusal import MCKUSaL
 from polyspan.models.messages import warn_user
 
 
-class RobustMCKUSaL(MCKUSaL):
+class RobustKernelModel(KernelModel):
+    """What `RobustMCKUSaL` does, for classes that fix some of its parameters."""
+
+    delta_min: float
+
+    # What MCKUSaL has and this class has not.
+    low_rank = None
+    kernel_params = None
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the subspaces from the observed entries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN marks a missing entry.
+        y : ignored
+
+        Returns
+        -------
+        self : object
+        """
+        keep_freed_memory()
+        X = self._validate(X, reset=True)
+        self._check_columns(X)
+        self._check_sizes(len(X))
+        rng = check_random_state(self.random_state)
+        plan = self._plan(len(X))
+        kernel = self._kernel()
+        assert kernel is not None
+        if not np.isnan(X).any():
+            G = check_kernel_matrix(kernel(X), self.kernel)
+            if self._may_be_indefinite():
+                check_definite(G)
+            self._learn(X, y, G, plan, rng, incomplete=True, fill=estimate_kernel(kernel, X).fill)
+            return self
+        if plan.init == "spectral":
+            plan = replace(plan, distances=estimate_feature_distances(kernel, X))
+        estimate = estimate_kernel(kernel, X)
+        if estimate.n_unrelated:
+            pairs = len(X) * (len(X) - 1) // 2
+            warn_user(
+                f"{estimate.n_unrelated} of {pairs} pairs of samples have no common observed "
+                "entry: their kernel values are set by the mean of the other pairs"
+            )
+        G = check_kernel_matrix(estimate.values, self.kernel)
+        mended = mend(G, float(self.delta_min), relative=True)
+        self._learn(
+            X, y, mended.G, plan, rng,
+            incomplete=True, gram=mended.G, signs=mended.signs, fill=estimate.fill,
+        )  # fmt: skip
+        return self
+
+    def impute(self, X: Any) -> np.ndarray:
+        """Fill what is missing and keep every observed entry as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features)
+        """
+        X = self._validate(X, reset=False)
+        return np.where(np.isnan(X), self.reconstruct(X), X)
+
+    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
+        if not reset:
+            check_is_fitted(self)
+        X = np.asarray(
+            validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        )
+        blank = np.flatnonzero(np.isnan(X).all(axis=1))
+        if len(blank):
+            shown = ", ".join(str(i) for i in blank[:10]) + (", …" if len(blank) > 10 else "")
+            raise ValueError(
+                f"{len(blank)} of {len(X)} samples have no observed entry (rows {shown}): "
+                "nothing is known about them; leave them out"
+            )
+        return np.asarray(X)
+
+    def _check_columns(self, X: np.ndarray) -> None:
+        never = np.flatnonzero(np.isnan(X).all(axis=0))
+        if len(never):
+            shown = ", ".join(str(j) for j in never[:10]) + (", …" if len(never) > 10 else "")
+            raise ValueError(
+                f"{len(never)} of {X.shape[1]} columns of X are never observed (columns {shown}): "
+                "leave them out"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class RobustMCKUSaL(ClusterMixin, RobustKernelModel):  # type: ignore[misc]
     """Learn subspaces of a kernel's feature space from samples with NaN (rMC-KUSaL).
 
     Kernel values are estimated from the entries that two samples share, the kernel matrix is
@@ -131,95 +230,3 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         self.update_tol = update_tol
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    # What MCKUSaL has and this class has not.
-    low_rank = None
-    kernel_params = None
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the subspaces from the observed entries.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN marks a missing entry.
-        y : ignored
-
-        Returns
-        -------
-        self : RobustMCKUSaL
-        """
-        keep_freed_memory()
-        X = self._validate(X, reset=True)
-        self._check_columns(X)
-        self._check_sizes(len(X))
-        rng = check_random_state(self.random_state)
-        plan = self._plan(len(X))
-        kernel = self._kernel()
-        assert kernel is not None
-        if not np.isnan(X).any():
-            G = check_kernel_matrix(kernel(X), self.kernel)
-            if self._may_be_indefinite():
-                check_definite(G)
-            self._learn(X, y, G, plan, rng, incomplete=True, fill=estimate_kernel(kernel, X).fill)
-            return self
-        if plan.init == "spectral":
-            plan = replace(plan, distances=estimate_feature_distances(kernel, X))
-        estimate = estimate_kernel(kernel, X)
-        if estimate.n_unrelated:
-            pairs = len(X) * (len(X) - 1) // 2
-            warn_user(
-                f"{estimate.n_unrelated} of {pairs} pairs of samples have no common observed "
-                "entry: their kernel values are set by the mean of the other pairs"
-            )
-        G = check_kernel_matrix(estimate.values, self.kernel)
-        mended = mend(G, float(self.delta_min), relative=True)
-        self._learn(
-            X, y, mended.G, plan, rng,
-            incomplete=True, gram=mended.G, signs=mended.signs, fill=estimate.fill,
-        )  # fmt: skip
-        return self
-
-    def impute(self, X: Any) -> np.ndarray:
-        """Fill what is missing and keep every observed entry as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        X_filled : ndarray of shape (n_samples, n_features)
-        """
-        X = self._validate(X, reset=False)
-        return np.where(np.isnan(X), self.reconstruct(X), X)
-
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
-        if not reset:
-            check_is_fitted(self)
-        X = np.asarray(
-            validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        )
-        blank = np.flatnonzero(np.isnan(X).all(axis=1))
-        if len(blank):
-            shown = ", ".join(str(i) for i in blank[:10]) + (", …" if len(blank) > 10 else "")
-            raise ValueError(
-                f"{len(blank)} of {len(X)} samples have no observed entry (rows {shown}): "
-                "nothing is known about them; leave them out"
-            )
-        return np.asarray(X)
-
-    def _check_columns(self, X: np.ndarray) -> None:
-        never = np.flatnonzero(np.isnan(X).all(axis=0))
-        if len(never):
-            shown = ", ".join(str(j) for j in never[:10]) + (", …" if len(never) > 10 else "")
-            raise ValueError(
-                f"{len(never)} of {X.shape[1]} columns of X are never observed (columns {shown}): "
-                "leave them out"
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags

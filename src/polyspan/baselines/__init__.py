@@ -1,0 +1,19 @@
+"""The systems that the paper compares with, as estimators of ours."""
+
+from polyspan.baselines.grouse import GROUSE, KGROUSE
+from polyspan.baselines.kernel import KernelKMeans, KernelPCADenoiser, RobustKernelPCA
+from polyspan.baselines.sparse import RobustSparseSubspaceClustering, SparseSubspaceClustering
+from polyspan.baselines.subspaces import KSubspaces
+from polyspan.baselines.thresholding import ThresholdingSubspaceClustering
+
+__all__ = [
+    "GROUSE",
+    "KGROUSE",
+    "KSubspaces",
+    "KernelKMeans",
+    "KernelPCADenoiser",
+    "RobustKernelPCA",
+    "RobustSparseSubspaceClustering",
+    "SparseSubspaceClustering",
+    "ThresholdingSubspaceClustering",
+]

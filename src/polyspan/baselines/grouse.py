@@ -1,0 +1,244 @@
+"""GROUSE: one subspace from a stream of incomplete samples; k-GROUSE: several."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from polyspan.geometry import draw_bases
+from polyspan.models.holes import UnionWithHoles
+from polyspan.models.robust import RobustMiCUSaL
+from polyspan.solvers.grouse import sweep
+from polyspan.solvers.masked_preparation import Holes, observed_mean
+
+
+class GROUSE(UnionWithHoles):
+    """Track one subspace by rank-one steps on the Grassmann manifold, entries missing or not.
+
+    Each sample turns the basis towards its own residual (Balzano, Nowak and Recht, 2010).
+
+    Parameters
+    ----------
+    subspace_dim : int, default=1
+    step_size : float or "greedy", default="greedy"
+        "greedy" turns by arctan(‖r‖/‖ω‖), which fits each sample exactly: for samples without
+        noise. A number η, divided by t in the t-th pass over the data, averages noise out.
+    n_sweeps : int, default=100
+        Passes over the data of `fit`; `partial_fit` makes one.
+    center : bool, default=False
+        Whether `fit` subtracts the mean of the observed entries; `partial_fit` cannot.
+    random_state : int, RandomState instance or None, default=None
+        Draws the first basis and the order of the samples.
+
+    Attributes
+    ----------
+    bases_ : ndarray of shape (1, n_features, subspace_dim)
+    mean_ : ndarray of shape (n_features,)
+    labels_ : ndarray of shape (n_samples,)
+        0; -1 for samples with at most `subspace_dim` observed entries, which are left out.
+    n_seen_ : int
+        Samples seen so far.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.baselines import GROUSE
+    >>> from polyspan.datasets import mask_entries
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 10))
+    >>> holes = mask_entries(X, 0.3, random_state=0)
+    >>> filled = GROUSE(2, random_state=0).fit(holes).impute(holes)
+    >>> bool(np.allclose(filled, X, atol=1e-5))
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        "subspace_dim": [Interval(Integral, 1, None, closed="left")],
+        "step_size": [StrOptions({"greedy"}), Interval(Real, 0, None, closed="neither")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "center": ["boolean"],
+        "random_state": ["random_state"],
+    }
+    n_subspaces = 1
+
+    def __init__(
+        self,
+        subspace_dim: int = 1,
+        *,
+        step_size: float | str = "greedy",
+        n_sweeps: int = 100,
+        center: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.subspace_dim = subspace_dim
+        self.step_size = step_size
+        self.n_sweeps = n_sweeps
+        self.center = center
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the subspace by several passes over the samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN marks missing entries.
+        y : ignored
+
+        Returns
+        -------
+        self : GROUSE
+        """
+        X = self._validate(X, reset=True)
+        holes = Holes.of(X)
+        self._check_columns(holes)
+        self._check_dim(X.shape[1])
+        rng = check_random_state(self.random_state)
+        mean = np.zeros(X.shape[1], dtype=X.dtype)
+        if self.center:
+            mean = observed_mean(X, holes.missing)
+        learned = holes.n_observed > self.subspace_dim
+        self._warn_about_rows(learned, self.subspace_dim)
+        basis = draw_bases((X.shape[1], self.subspace_dim), rng)
+        for t in range(1, self.n_sweeps + 1):
+            order = rng.permutation(np.flatnonzero(learned))
+            basis = self._pass(basis, X - mean, holes, order, t)
+        self.mean_ = mean
+        self.bases_ = basis[None].astype(X.dtype)
+        self.labels_ = np.where(learned, 0, -1).astype(np.int64)
+        self.n_seen_ = len(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Turn the subspace towards more samples, in their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self : GROUSE
+        """
+        first = not hasattr(self, "bases_")
+        X = self._validate(X, reset=first)
+        holes = Holes.of(X)
+        if first:
+            self._check_dim(X.shape[1])
+            rng = check_random_state(self.random_state)
+            self.mean_ = np.zeros(X.shape[1], dtype=X.dtype)
+            self.bases_ = draw_bases((1, X.shape[1], self.subspace_dim), rng).astype(X.dtype)
+            self.n_seen_ = 0
+        learned = holes.n_observed > self.subspace_dim
+        basis = np.asarray(self.bases_[0], dtype=np.float64)
+        basis = self._pass(basis, X - self.mean_, holes, np.flatnonzero(learned), 1)
+        self.bases_ = basis[None].astype(self.bases_.dtype)
+        self.labels_ = np.where(learned, 0, -1).astype(np.int64)
+        self.n_seen_ += len(X)
+        return self
+
+    def _pass(
+        self, basis: np.ndarray, X: np.ndarray, holes: Holes, order: np.ndarray, t: int
+    ) -> np.ndarray:
+        """Visit samples once; the basis is orthonormalised again, as rounding adds up."""
+        values = np.where(holes.missing, 0.0, X).astype(np.float64)
+        greedy = isinstance(self.step_size, str)
+        step = 0.0 if greedy else float(self.step_size) / t
+        steps = step * X.shape[1] / np.maximum(holes.n_observed, 1)
+        columns = np.ascontiguousarray(basis.T, dtype=np.float64)
+        sweep(columns, values, holes.missing, order, steps, greedy)
+        return np.asarray(np.linalg.qr(columns.T)[0])
+
+    def _check_dim(self, n_features: int) -> None:
+        if self.subspace_dim >= n_features:
+            raise ValueError(
+                f"subspace_dim={self.subspace_dim} must be smaller than n_features={n_features}: "
+                "a subspace of full dimension represents every sample"
+            )
+
+    def _prior(self) -> float:
+        return 0.0
+
+
+class KGROUSE(RobustMiCUSaL):
+    """K-subspaces with missing entries, by rank-one steps (k-GROUSE).
+
+    Algorithm 3 without its closeness term (Balzano, Szlam, Recht and Nowak, 2012).
+
+    Parameters
+    ----------
+    n_subspaces : int, default=3
+    subspace_dim : int, default=1
+    step_size : float, default=1.5
+        η, divided by t in the t-th sweep. A step of .1 with `max_iter=4` comes near the published
+        figures; a larger one is much better.
+    n_sweeps : int, default=100
+    n_init : int or "auto", default="auto"
+        "auto": 8.
+    max_iter : int, default=5
+        Assignments of samples to subspaces.
+    tol, center, random_state, n_jobs
+        As for `RobustMiCUSaL`.
+
+    Attributes
+    ----------
+    As for `RobustMiCUSaL`.
+
+    Examples
+    --------
+    >>> from polyspan.baselines import KGROUSE
+    >>> from polyspan.datasets import make_union_of_subspaces, mask_entries
+    >>> data = make_union_of_subspaces((50, 50), n_features=30, subspace_dim=2, spread=0.8,
+    ...                                noise=0.01, random_state=0)
+    >>> model = KGROUSE(2, 2, random_state=0).fit(mask_entries(data.X, 0.2, random_state=0))
+    >>> model.bases_.shape
+    (2, 30, 2)
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        name: RobustMiCUSaL._parameter_constraints[name]
+        for name in (
+            "n_subspaces", "subspace_dim", "step_size", "n_sweeps", "n_init", "max_iter", "tol",
+            "center", "random_state", "n_jobs",
+        )
+    }  # fmt: skip
+    lam = float("inf")
+    init = "random"
+    solver = "grouse"
+    fill_prior = 0.0
+    anneal_steps = 1
+    anneal_range = (1.0, 1.0)
+
+    def __init__(
+        self,
+        n_subspaces: int = 3,
+        subspace_dim: int = 1,
+        *,
+        step_size: float = 1.5,
+        n_sweeps: int = 100,
+        n_init: int | str = "auto",
+        max_iter: int = 5,
+        tol: float = 1e-6,
+        center: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.step_size = step_size
+        self.n_sweeps = n_sweeps
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.center = center
+        self.random_state = random_state
+        self.n_jobs = n_jobs

@@ -1,0 +1,323 @@
+"""Kernel k-means, and kernel PCA as a denoiser, with and without missing entries."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from polyspan.kernels import Kernel
+from polyspan.models.kernel_model import KernelModel
+from polyspan.models.kernel_starts import check_kernel_matrix
+from polyspan.models.mckusal import MCKUSaL
+from polyspan.models.messages import warn_user
+from polyspan.models.robust_mckusal import RobustKernelModel, RobustMCKUSaL
+
+_KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
+
+
+class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """K-means in the feature space of a kernel, from k-means++ starts.
+
+    Parameters
+    ----------
+    n_clusters : int, default=3
+    kernel, gamma, degree, coef0
+        As for `MCKUSaL`.
+    n_init : int, default=10
+        Starts, of which the lowest inertia is kept.
+    max_iter : int, default=300
+    tol : float, default=0.0
+        Stop when the inertia falls by no more than this share; 0: when labels stay.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    inertia_ : float
+        Sum of squared feature-space distances to the centres.
+    n_iter_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from polyspan.baselines import KernelKMeans
+    >>> from sklearn.datasets import make_blobs
+    >>> X, y = make_blobs(90, centers=3, cluster_std=0.5, random_state=0)
+    >>> len(set(KernelKMeans(3, gamma=0.5, random_state=0).fit_predict(X)))
+    3
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions({"rbf", "poly", "linear", "precomputed"}), callable],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "degree": [Interval(Real, 0, None, closed="neither")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 3,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster the samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            With `kernel="precomputed"` the kernel matrix.
+        y : ignored
+
+        Returns
+        -------
+        self : KernelKMeans
+        """
+        X = np.asarray(validate_data(self, X, dtype=np.float64))
+        if self.n_clusters > len(X):
+            raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={len(X)}")
+        kernel = self._kernel()
+        G = check_kernel_matrix(X if kernel is None else kernel(X), self.kernel)
+        rng = check_random_state(self.random_state)
+        results = [self._run(G, rng) for _ in range(self.n_init)]
+        inertia, labels, n_iter, settled = min(results, key=lambda result: result[0])
+        self.labels_, self.inertia_, self.n_iter_ = labels, inertia, n_iter
+        self._fitted_kernel = kernel
+        self._X_fit = None if kernel is None else X
+        members = np.eye(self.n_clusters)[labels]
+        self._means = members / np.maximum(members.sum(axis=0), 1.0)
+        self._mean_squares = np.einsum("nk,nk->k", self._means, G @ self._means)
+        if not settled:
+            warn_user(
+                f"labels did not settle in max_iter={self.max_iter} iterations: raise max_iter",
+                ConvergenceWarning,
+            )
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the nearest centre of every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        K = X if self._fitted_kernel is None else self._fitted_kernel(X, self._X_fit)
+        return np.asarray((self._mean_squares - 2.0 * K @ self._means).argmin(axis=1))
+
+    def _run(
+        self, G: np.ndarray, rng: np.random.RandomState
+    ) -> tuple[float, np.ndarray, int, bool]:
+        """Run Lloyd's iteration on kernel values from one start."""
+        diagonal = np.diag(G)
+        labels = self._plus_plus(G, rng)
+        before, step, settled = np.inf, 0, False
+        while step < self.max_iter and not settled:
+            step += 1
+            members = np.eye(self.n_clusters)[labels]
+            counts = members.sum(axis=0)
+            means = members / np.maximum(counts, 1.0)
+            products = G @ means
+            squares = np.einsum("nk,nk->k", means, products)
+            distances = diagonal[:, None] - 2.0 * products + squares
+            distances[:, counts == 0] = np.inf
+            moved = distances.argmin(axis=1)
+            # An empty cluster takes the sample that is farthest from its centre.
+            for p in np.flatnonzero(np.bincount(moved, minlength=self.n_clusters) == 0):
+                own = distances[np.arange(len(G)), moved].copy()
+                own[np.bincount(moved, minlength=self.n_clusters)[moved] < 2] = -np.inf
+                moved[int(own.argmax())] = p
+            inertia = float(np.maximum(distances.min(axis=1), 0.0).sum())
+            small = before - inertia < self.tol * inertia
+            settled = bool(np.array_equal(moved, labels) or small)
+            labels, before = moved, inertia
+        return inertia, labels, step, settled
+
+    def _plus_plus(self, G: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """Draw centres far apart (k-means++) and label samples by the nearest."""
+        diagonal = np.diag(G)
+        centres = [int(rng.randint(len(G)))]
+        nearest = np.maximum(diagonal + diagonal[centres[0]] - 2.0 * G[centres[0]], 0.0)
+        labels = np.zeros(len(G), dtype=np.int64)
+        while len(centres) < self.n_clusters:
+            total = float(nearest.sum())
+            odds = nearest / total if total > 0 else np.full(len(G), 1.0 / len(G))
+            centre = int(rng.choice(len(G), p=odds))
+            distances = np.maximum(diagonal + diagonal[centre] - 2.0 * G[centre], 0.0)
+            labels = np.where(distances < nearest, len(centres), labels)
+            nearest = np.minimum(nearest, distances)
+            centres.append(centre)
+        return labels
+
+    def _kernel(self) -> Kernel | None:
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            return None
+        return Kernel(self.kernel, self.gamma, self.degree, self.coef0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+class _OneSubspace:
+    """One subspace is found at once."""
+
+    def _store(self, solution: Any, distances: np.ndarray) -> None:
+        super()._store(solution, distances)  # type: ignore[misc]
+        self.n_iter_ = 1
+
+
+class KernelPCADenoiser(_OneSubspace, KernelModel):
+    """Project on the leading kernel principal components and return by a pre-image.
+
+    `MCKUSaL` with one subspace. `choose_by_noise` chooses `subspace_dim` where the noise is known.
+
+    Parameters
+    ----------
+    subspace_dim : int, default=1
+        Number of components.
+    kernel, gamma, degree, coef0, preimage
+        As for `MCKUSaL`.
+
+    Attributes
+    ----------
+    As for `MCKUSaL`.
+
+    Examples
+    --------
+    >>> from polyspan.baselines import KernelPCADenoiser
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits(n_class=2).data / 60
+    >>> KernelPCADenoiser(10, gamma=1.0).fit(X).reconstruct(X).shape
+    (360, 64)
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        name: MCKUSaL._parameter_constraints[name]
+        for name in ("subspace_dim", *_KERNEL_PARAMETERS, "preimage")
+    }
+    n_subspaces = 1
+    lam = 1.0
+    init = "spectral"
+    gkiop_seeds = None
+    n_neighbors = 1
+    n_init: int | str = 1
+    residual = "plain"
+    low_rank = None
+    kernel_params = None
+    max_iter, tol, max_update_iter, update_tol = 2, 0.0, 1, 0.0
+    random_state, n_jobs = 0, None
+
+    def __init__(
+        self,
+        subspace_dim: int = 1,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        preimage: str = "closed_form",
+    ) -> None:
+        self.subspace_dim = subspace_dim
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.preimage = preimage
+
+
+class RobustKernelPCA(_OneSubspace, RobustKernelModel):
+    """Kernel PCA from samples with missing entries (the paper's rKPCA).
+
+    `RobustMCKUSaL` with one subspace.
+
+    Parameters
+    ----------
+    subspace_dim : int, default=1
+        Number of components.
+    kernel, gamma, degree, coef0, delta_min, preimage
+        As for `RobustMCKUSaL`.
+
+    Attributes
+    ----------
+    As for `MCKUSaL`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.baselines import RobustKernelPCA
+    >>> from polyspan.datasets import mask_entries
+    >>> from sklearn.datasets import load_digits
+    >>> X = mask_entries(load_digits(n_class=2).data / 60, 0.1, random_state=0)
+    >>> bool(np.isfinite(RobustKernelPCA(10, gamma=1.0).fit(X).impute(X)).all())
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        name: RobustMCKUSaL._parameter_constraints[name]
+        for name in ("subspace_dim", *_KERNEL_PARAMETERS, "delta_min", "preimage")
+    }
+    n_subspaces = 1
+    lam = 1.0
+    init = "spectral"
+    gkiop_seeds = None
+    n_neighbors = 1
+    n_init: int | str = 1
+    residual = "plain"
+    max_iter, tol, max_update_iter, update_tol = 2, 0.0, 1, 0.0
+    random_state, n_jobs = 0, None
+
+    def __init__(
+        self,
+        subspace_dim: int = 1,
+        *,
+        kernel: str = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        delta_min: float = 1e-6,
+        preimage: str = "corrected",
+    ) -> None:
+        self.subspace_dim = subspace_dim
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.delta_min = delta_min
+        self.preimage = preimage

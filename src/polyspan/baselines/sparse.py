@@ -1,0 +1,285 @@
+"""Sparse subspace clustering, and its robust variant."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from polyspan.baselines.affinity import symmetric_affinity
+from polyspan.baselines.base import GraphClustering
+from polyspan.baselines.lasso import lasso_codes, omp_codes
+from polyspan.models.messages import warn_user
+
+# Weight of the constant entry that holds the sum of affine codes at 1.
+AFFINE_WEIGHT = 10.0
+# Halvings of the interval in which the weight of the two-step rule lies.
+BISECTIONS = 12
+
+
+class SparseSubspaceClustering(GraphClustering):
+    r"""Cluster samples by their sparse representations over each other (SSC).
+
+    Each sample is written as a combination of few others,
+
+    .. math:: \min_c \|c\|_1 + \tfrac{\lambda_z}{2} \|y_i - Y c\|^2, \quad c_i = 0,
+              \quad \lambda_z = \alpha_z / \mu_z
+
+    with :math:`\mu_z = \min_i \max_{j \ne i} |\langle y_i, y_j \rangle|`, and the graph of the
+    coefficients is clustered (Elhamifar and Vidal, 2013).
+
+    Parameters
+    ----------
+    n_subspaces : int or None, default=3
+        None: by the widest gap between the eigenvalues of the graph's Laplacian.
+    subspace_dim : int, default=1
+        Dimension of the subspace that is fitted to every cluster.
+    algorithm : {"lasso", "omp"}, default="lasso"
+        "omp" chooses at most `n_nonzero` samples greedily: much faster.
+    alpha : float, default=20.0
+        α_z > 1; the larger, the closer the fit and the denser the codes.
+    n_nonzero : int, default=10
+        For "omp".
+    outliers : bool, default=False
+        Whether entries may be grossly wrong: a sparse term takes them up, weighed by
+        `alpha_outliers`.
+    alpha_outliers : float, default=20.0
+    affine : bool, default=False
+        Whether the coefficients of every sample sum to 1, for affine subspaces.
+    max_subspaces : int, default=10
+        Most clusters to look for with `n_subspaces=None`.
+    center : bool, default=False
+        Whether the subspaces pass through the mean of the samples instead of 0.
+    random_state : int, RandomState instance or None, default=None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    affinity_ : sparse array of shape (n_samples, n_samples)
+    bases_ : ndarray of shape (n_subspaces_, n_features, subspace_dim)
+    mean_ : ndarray of shape (n_features,)
+    n_subspaces_ : int
+    n_features_in_ : int
+
+    Notes
+    -----
+    Memory: two matrices of n_samples² numbers while the codes are computed; none is kept.
+
+    Examples
+    --------
+    >>> from polyspan.baselines import SparseSubspaceClustering
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.metrics import clustering_error
+    >>> data = make_union_of_subspaces((40, 40), n_features=30, subspace_dim=3, spread=0.8,
+    ...                                noise=0.02, random_state=0)
+    >>> model = SparseSubspaceClustering(2, 3, random_state=0).fit(data.X)
+    >>> clustering_error(data.labels, model.labels_) < 0.1
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        **GraphClustering._parameter_constraints,
+        "algorithm": [StrOptions({"lasso", "omp"})],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "n_nonzero": [Interval(Integral, 1, None, closed="left")],
+        "outliers": ["boolean"],
+        "alpha_outliers": [Interval(Real, 0, None, closed="neither")],
+        "affine": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int | None = 3,
+        subspace_dim: int = 1,
+        *,
+        algorithm: str = "lasso",
+        alpha: float = 20.0,
+        n_nonzero: int = 10,
+        outliers: bool = False,
+        alpha_outliers: float = 20.0,
+        affine: bool = False,
+        max_subspaces: int = 10,
+        center: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.algorithm = algorithm
+        self.alpha = alpha
+        self.n_nonzero = n_nonzero
+        self.outliers = outliers
+        self.alpha_outliers = alpha_outliers
+        self.affine = affine
+        self.max_subspaces = max_subspaces
+        self.center = center
+        self.random_state = random_state
+
+    def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
+        Y = np.asarray(X, dtype=np.float64)
+        n = len(Y)
+        if self.affine:
+            Y = np.concatenate([Y, np.full((n, 1), AFFINE_WEIGHT)], axis=1)
+        gram = Y @ Y.T
+        if self.algorithm == "omp":
+            return symmetric_affinity(omp_codes(gram, self.n_nonzero))
+        off = np.abs(X @ X.T)
+        np.fill_diagonal(off, 0.0)
+        mu = float(off.max(axis=1).min())
+        del off
+        weight = max(mu, np.finfo(float).eps) / float(self.alpha)
+        if self.outliers:
+            # Beside the samples, the axes: their coefficients are the gross errors.
+            norms = np.abs(X).sum(axis=1)
+            reach = float(np.partition(norms, -2)[-2]) if n > 1 else 1.0
+            scale = reach / float(self.alpha_outliers)
+            axes = np.eye(Y.shape[1])[: X.shape[1]] * scale
+            wide = np.concatenate([Y, axes])
+            codes, failed = lasso_codes(wide @ wide.T, np.full(n, weight))
+            codes = codes[:, :n]
+        else:
+            codes, failed = lasso_codes(gram, np.full(n, weight))
+        return checked_codes(codes, failed, f"alpha={self.alpha}")
+
+
+class RobustSparseSubspaceClustering(GraphClustering):
+    r"""Cluster samples by lasso codes with a fixed or a data-driven weight (RSSC).
+
+    .. math:: \min_\beta \tfrac12 \|y_i - Y \beta\|^2 + \lambda_i \|\beta\|_1, \quad \beta_i = 0
+
+    (Soltanolkotabi, Elhamifar and Candès, 2014), solved to convergence.
+
+    Parameters
+    ----------
+    n_subspaces : int or None, default=3
+        None: by the widest gap between the eigenvalues of the graph's Laplacian.
+    subspace_dim : int, default=1
+    lam : float, "two-step" or None, default=None
+        λ; None: 1/√subspace_dim. "two-step": λ_i = .25/‖β*‖₁ with β* the sparsest code, in the
+        sense of ‖β‖₁, whose residual is at most 2·`noise`.
+    noise : float, default=0.1
+        Expected norm σ of the noise of a sample of norm 1, for "two-step".
+    max_subspaces, center, random_state
+        As for `SparseSubspaceClustering`.
+
+    Attributes
+    ----------
+    duality_gap_ : float
+        Largest relative duality gap of the codes.
+    labels_, affinity_, bases_, mean_, n_subspaces_, n_features_in_
+        As for `SparseSubspaceClustering`.
+
+    Examples
+    --------
+    >>> from polyspan.baselines import RobustSparseSubspaceClustering
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.metrics import clustering_error
+    >>> data = make_union_of_subspaces((40, 40), n_features=30, subspace_dim=3, spread=0.8,
+    ...                                noise=0.02, random_state=0)
+    >>> model = RobustSparseSubspaceClustering(2, 3, lam=0.1, random_state=0).fit(data.X)
+    >>> clustering_error(data.labels, model.labels_) < 0.1
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        **GraphClustering._parameter_constraints,
+        "lam": [Interval(Real, 0, None, closed="neither"), StrOptions({"two-step"}), None],
+        "noise": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int | None = 3,
+        subspace_dim: int = 1,
+        *,
+        lam: float | str | None = None,
+        noise: float = 0.1,
+        max_subspaces: int = 10,
+        center: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.lam = lam
+        self.noise = noise
+        self.max_subspaces = max_subspaces
+        self.center = center
+        self.random_state = random_state
+
+    def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
+        Y = np.asarray(X, dtype=np.float64)
+        gram = Y @ Y.T
+        n = len(Y)
+        if self.lam is None:
+            weights = np.full(n, 1.0 / np.sqrt(self.subspace_dim))
+        elif self.lam == "two-step":
+            weights = two_step_weights(gram, 2.0 * float(self.noise))
+        else:
+            weights = np.full(n, float(self.lam))
+        # Above the largest inner product every code is empty: half of it still joins a sample to
+        # those it resembles most.
+        off = np.abs(gram)
+        np.fill_diagonal(off, 0.0)
+        weights = np.minimum(weights, 0.5 * np.maximum(off.max(axis=1), np.finfo(float).eps))
+        codes, failed = lasso_codes(gram, weights)
+        self.duality_gap_ = float(duality_gaps(gram, codes, weights).max())
+        return checked_codes(codes, failed, f"lam={self.lam}")
+
+
+def two_step_weights(gram: np.ndarray, radius: float) -> np.ndarray:
+    """Return .25/‖β*‖₁ with β* the code of least ‖β‖₁ whose residual is at most `radius`.
+
+    The residual grows with the weight of the lasso: halving finds the weight at which it is
+    `radius`, for all samples at once.
+    """
+    off = np.abs(gram)
+    np.fill_diagonal(off, 0.0)
+    high = np.maximum(off.max(axis=1), np.finfo(float).eps)
+    low = 1e-4 * high
+    sums = np.zeros(len(gram))
+    for _ in range(BISECTIONS):
+        middle = np.sqrt(low * high)
+        codes, _ = lasso_codes(gram, middle, tol=1e-4)
+        close = residual_squares(gram, codes) <= radius**2
+        low, high = np.where(close, middle, low), np.where(close, high, middle)
+        sums = np.where(close, np.asarray(abs(codes).sum(axis=1)).ravel(), sums)
+    return np.asarray(0.25 / np.where(sums > 0, sums, 1.0))
+
+
+def residual_squares(gram: np.ndarray, codes: scipy.sparse.csr_array) -> np.ndarray:
+    """Return ‖y_i - Yc_i‖² of every sample."""
+    fitted = np.asarray(codes @ gram)
+    inner = np.einsum("ij,ij->i", fitted, codes.toarray())
+    return np.asarray(np.maximum(np.diag(gram) - 2.0 * np.diag(fitted) + inner, 0.0))
+
+
+def duality_gaps(
+    gram: np.ndarray, codes: scipy.sparse.csr_array, weights: np.ndarray
+) -> np.ndarray:
+    """Return the duality gap of every lasso, over its objective at 0."""
+    n = len(gram)
+    dense = codes.toarray()
+    gradient = gram - dense @ gram
+    residual = residual_squares(gram, codes)
+    primal = 0.5 * residual + weights * np.abs(dense).sum(axis=1)
+    reach = np.abs(gradient - np.diag(np.diag(gradient))).max(axis=1)
+    scale = np.minimum(1.0, weights / np.maximum(reach, np.finfo(float).tiny))
+    # θ = scale · residual is feasible: its value is ½‖y‖² - ½‖y - θ‖².
+    cross = gradient[np.arange(n), np.arange(n)]
+    dual = scale * cross - 0.5 * scale**2 * residual
+    return np.asarray((primal - dual) / np.maximum(0.5 * np.diag(gram), np.finfo(float).tiny))
+
+
+def checked_codes(codes: scipy.sparse.csr_array, failed: int, what: str) -> scipy.sparse.csr_array:
+    """Say where codes did not converge or are empty; return their affinity."""
+    if failed:
+        warn_user(f"{failed} of {codes.shape[0]} sparse codes did not converge")
+    empty = int((np.diff(codes.indptr) == 0).sum())
+    if empty:
+        warn_user(
+            f"{empty} of {codes.shape[0]} sparse codes are empty with {what}: these samples have "
+            "no neighbour; let the codes be denser"
+        )
+    return symmetric_affinity(codes)

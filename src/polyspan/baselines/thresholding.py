@@ -1,0 +1,99 @@
+"""Thresholding-based subspace clustering."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils._param_validation import Interval
+
+from polyspan.arrays import chunk_rows
+from polyspan.baselines.base import GraphClustering
+
+
+class ThresholdingSubspaceClustering(GraphClustering):
+    r"""Join each sample to the q others of the smallest angle, and cluster that graph (TSC).
+
+    Edges weigh :math:`\exp(-2 \arccos |\langle y_i, y_j \rangle|)` (Heckel and Bölcskei, 2015).
+
+    Parameters
+    ----------
+    n_subspaces : int or None, default=3
+        None: by the widest gap between the eigenvalues of the graph's Laplacian.
+    subspace_dim : int, default=1
+    q : int or None, default=None
+        None: max(3, ⌈N/(20 L)⌉), twice that where L is to be found.
+    max_subspaces, center, random_state
+        As for `SparseSubspaceClustering`.
+
+    Attributes
+    ----------
+    q_ : int
+    labels_, affinity_, bases_, mean_, n_subspaces_, n_features_in_
+        As for `SparseSubspaceClustering`.
+
+    Examples
+    --------
+    >>> from polyspan.baselines import ThresholdingSubspaceClustering
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.metrics import clustering_error
+    >>> data = make_union_of_subspaces((40, 40), n_features=30, subspace_dim=2, spread=0.8,
+    ...                                noise=0.01, random_state=0)
+    >>> model = ThresholdingSubspaceClustering(2, 2, random_state=0).fit(data.X)
+    >>> clustering_error(data.labels, model.labels_) < 0.2
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        **GraphClustering._parameter_constraints,
+        "q": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int | None = 3,
+        subspace_dim: int = 1,
+        *,
+        q: int | None = None,
+        max_subspaces: int = 10,
+        center: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.q = q
+        self.max_subspaces = max_subspaces
+        self.center = center
+        self.random_state = random_state
+
+    def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
+        n = len(X)
+        if self.q is not None:
+            q = int(self.q)
+        elif self.n_subspaces is None:
+            q = 2 * max(3, math.ceil(n / (20 * self.max_subspaces)))
+        else:
+            q = max(3, math.ceil(n / (20 * self.n_subspaces)))
+        self.q_ = min(q, max(n - 1, 1))
+        rows, columns, weights = [], [], []
+        size = chunk_rows(max(n, X.shape[1]), X.itemsize)
+        for start in range(0, n, size):
+            products = np.abs(X[start : start + size] @ X.T)
+            here = np.arange(len(products), dtype=np.int32)
+            products[here, here + start] = -1.0
+            nearest = np.argpartition(-products, self.q_ - 1, axis=1)[:, : self.q_]
+            values = np.take_along_axis(products, nearest, axis=1)
+            rows.append(np.repeat(here + start, self.q_))
+            columns.append(nearest.ravel().astype(np.int32))
+            weights.append(np.exp(-2.0 * np.arccos(np.clip(values, 0.0, 1.0))).ravel())
+        # A sample that is orthogonal to all others has edges of weight exp(-π), not none.
+        graph = scipy.sparse.csr_array(
+            (np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))),
+            shape=(n, n),
+        )
+        graph.setdiag(0.0)
+        graph.eliminate_zeros()
+        return (graph + graph.T).tocsr()
