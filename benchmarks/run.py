@@ -12,6 +12,7 @@ import json
 import tempfile
 from pathlib import Path
 
+from baseline_rows import baselines, baselines_faces, baselines_usps, sparse_codes
 from kernel_rows import (
     denoising,
     kernel,
@@ -34,6 +35,10 @@ ROWS = COMPLETE_ROWS | {
     "kernel_memory": kernel_memory,
     "table4": table4,
     "denoising": denoising,
+    "baselines": baselines,
+    "baselines_usps": baselines_usps,
+    "baselines_faces": baselines_faces,
+    "sparse_codes": sparse_codes,
 }
 
 
