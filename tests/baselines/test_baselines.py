@@ -14,6 +14,7 @@ from polyspan import MCKUSaL, MiCUSaL, RobustMCKUSaL
 from polyspan.baselines import (
     GROUSE,
     KGROUSE,
+    BlockSparseDictionary,
     KernelKMeans,
     KernelPCADenoiser,
     KSubspaces,
@@ -47,6 +48,7 @@ def independent(seed=0, n=40, m=30, s=3, L=3, noise=0.01):
         SparseSubspaceClustering(),
         RobustSparseSubspaceClustering(),
         ThresholdingSubspaceClustering(),
+        BlockSparseDictionary(n_init=2, max_iter=10),
         GROUSE(n_sweeps=5),
         KGROUSE(n_sweeps=5, n_init=2),
         KernelKMeans(),

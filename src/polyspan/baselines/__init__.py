@@ -1,5 +1,6 @@
 """The systems that the paper compares with, as estimators of ours."""
 
+from polyspan.baselines.block_sparse import BlockSparseDictionary
 from polyspan.baselines.grouse import GROUSE, KGROUSE
 from polyspan.baselines.kernel import KernelKMeans, KernelPCADenoiser, RobustKernelPCA
 from polyspan.baselines.sparse import RobustSparseSubspaceClustering, SparseSubspaceClustering
@@ -9,6 +10,7 @@ from polyspan.baselines.thresholding import ThresholdingSubspaceClustering
 __all__ = [
     "GROUSE",
     "KGROUSE",
+    "BlockSparseDictionary",
     "KSubspaces",
     "KernelKMeans",
     "KernelPCADenoiser",
