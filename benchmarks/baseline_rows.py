@@ -16,6 +16,7 @@ from sklearn.linear_model import Lasso, orthogonal_mp_gram
 import usps
 from polyspan.baselines import (
     KGROUSE,
+    BlockSparseDictionary,
     KernelKMeans,
     KSubspaces,
     RobustSparseSubspaceClustering,
@@ -39,6 +40,7 @@ def baselines() -> Iterator[Row]:
         "RSSC": RobustSparseSubspaceClustering(5, 13),
         "RSSC, two-step": RobustSparseSubspaceClustering(5, 13, lam="two-step", noise=0.1**0.5),
         "TSC": ThresholdingSubspaceClustering(5, 13),
+        "SAC+BK-SVD": BlockSparseDictionary(5, 13),
     }
     for name, model in methods.items():
         row: Row = {"row": f"baselines, {name}"}
@@ -94,12 +96,14 @@ def baselines_faces() -> Iterator[Row]:
     faces = np.load(path)["nearest"].astype(float)
     for n in (3, 10):
         X, y = faces[:n].reshape(n * 64, -1), np.repeat(np.arange(n), 64)
-        model = SparseSubspaceClustering(n, 9, algorithm="omp", n_nonzero=10, random_state=0)
-        _fit(model, X)
-        yield {
-            "row": f"faces, {n} subjects, SSC by OMP",
-            "error": clustering_error(y, model.labels_),
-        }
+        row: Row = {"row": f"faces, {n} subjects, SSC by OMP"}
+        for cut in ("kmeans", "cluster_qr"):
+            model = SparseSubspaceClustering(
+                n, 9, algorithm="omp", n_nonzero=10, assign_labels=cut, random_state=0
+            )
+            _fit(model, X)
+            row[f"error, {cut}"] = clustering_error(y, model.labels_)
+        yield row
 
 
 def sparse_codes() -> Iterator[Row]:

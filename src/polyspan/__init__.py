@@ -3,15 +3,18 @@
 from importlib.metadata import version
 
 from polyspan import datasets, geometry, kernels, metrics
+from polyspan.compare import Comparison, compare
 from polyspan.models import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
 
 __version__ = version("polyspan")
 __all__ = [
     "AdaptiveMiCUSaL",
+    "Comparison",
     "MCKUSaL",
     "MiCUSaL",
     "RobustMCKUSaL",
     "RobustMiCUSaL",
+    "compare",
     "datasets",
     "geometry",
     "kernels",

@@ -68,6 +68,7 @@ def test_scikit_learn_checks(estimator, check):
         SparseSubspaceClustering(3, 3),
         SparseSubspaceClustering(3, 3, algorithm="omp", n_nonzero=3),
         SparseSubspaceClustering(3, 3, outliers=True),
+        SparseSubspaceClustering(3, 3, assign_labels="cluster_qr"),
         SparseSubspaceClustering(3, 3, affine=True),
         RobustSparseSubspaceClustering(3, 3),
         RobustSparseSubspaceClustering(3, 3, lam=0.1),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import eigsh
+from sklearn.cluster import spectral_clustering
 
 from polyspan.solvers.spectral_start import cluster_graph
 
@@ -47,9 +50,11 @@ def estimate_n_clusters(affinity: scipy.sparse.csr_array, most: int, seed: int) 
 
 
 def spectral_labels(
-    affinity: scipy.sparse.csr_array, n_clusters: int, seed: int
+    affinity: scipy.sparse.csr_array, n_clusters: int, seed: int, assign_labels: str = "kmeans"
 ) -> tuple[np.ndarray, int]:
     """Cluster the graph; return labels and the number of its connected parts.
+
+    "kmeans" works on rows of the eigenvectors scaled to norm 1; "cluster_qr" is scikit-learn's.
 
     A sample without any edge belongs to no part of the graph: it gets an edge to itself, which
     leaves it where the embedding puts isolated samples.
@@ -61,4 +66,11 @@ def spectral_labels(
         affinity = (affinity + loops).tocsr()
     if n_clusters == 1:
         return np.zeros(affinity.shape[0], dtype=np.int64), int(n_parts)
-    return cluster_graph(affinity, n_clusters, seed), int(n_parts)
+    if assign_labels == "kmeans":
+        return cluster_graph(affinity, n_clusters, seed), int(n_parts)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        labels = spectral_clustering(
+            affinity, n_clusters=n_clusters, random_state=seed, assign_labels=assign_labels
+        )
+    return np.asarray(labels, dtype=np.int64), int(n_parts)

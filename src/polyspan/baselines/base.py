@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.baselines.affinity import estimate_n_clusters, spectral_labels
 from polyspan.models.base import UnionOfSubspacesBase
@@ -38,6 +38,7 @@ class GraphClustering(ClusterMixin, UnionOfSubspacesBase):  # type: ignore[misc]
     n_subspaces: int | None
     subspace_dim: int
     max_subspaces: int
+    assign_labels: str
     center: bool
     random_state: Any
 
@@ -45,6 +46,7 @@ class GraphClustering(ClusterMixin, UnionOfSubspacesBase):  # type: ignore[misc]
         "n_subspaces": [Interval(Integral, 1, None, closed="left"), None],
         "subspace_dim": [Interval(Integral, 1, None, closed="left")],
         "max_subspaces": [Interval(Integral, 1, None, closed="left")],
+        "assign_labels": [StrOptions({"kmeans", "cluster_qr"})],
         "center": ["boolean"],
         "random_state": ["random_state"],
     }
@@ -74,7 +76,7 @@ class GraphClustering(ClusterMixin, UnionOfSubspacesBase):  # type: ignore[misc]
         if n_subspaces is None:
             most = min(self.max_subspaces, len(X) - 1)
             n_subspaces = estimate_n_clusters(graph, most, seed) if most > 0 else 1
-        labels, n_parts = spectral_labels(graph, n_subspaces, seed)
+        labels, n_parts = spectral_labels(graph, n_subspaces, seed, self.assign_labels)
         self._warn_about_graph(graph, n_parts, n_subspaces)
         self.affinity_ = graph
         self.labels_ = labels

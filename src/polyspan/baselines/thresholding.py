@@ -26,7 +26,7 @@ class ThresholdingSubspaceClustering(GraphClustering):
     subspace_dim : int, default=1
     q : int or None, default=None
         None: max(3, ⌈N/(20 L)⌉), twice that where L is to be found.
-    max_subspaces, center, random_state
+    max_subspaces, assign_labels, center, random_state
         As for `SparseSubspaceClustering`.
 
     Attributes
@@ -59,6 +59,7 @@ class ThresholdingSubspaceClustering(GraphClustering):
         *,
         q: int | None = None,
         max_subspaces: int = 10,
+        assign_labels: str = "kmeans",
         center: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -66,6 +67,7 @@ class ThresholdingSubspaceClustering(GraphClustering):
         self.subspace_dim = subspace_dim
         self.q = q
         self.max_subspaces = max_subspaces
+        self.assign_labels = assign_labels
         self.center = center
         self.random_state = random_state
 

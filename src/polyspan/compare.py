@@ -1,0 +1,165 @@
+"""Several estimators on one data set, with the same measures for all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from polyspan.metrics import (
+    average_subspace_distance,
+    clustering_error,
+    relative_reconstruction_error,
+)
+
+#: What can be measured, in the order of the columns; for all of them less is better.
+MEASURES = ("seconds", "label_error", "d_avg", "reconstruction_error")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` measured: one row per method."""
+
+    rows: list[dict[str, Any]]
+    """`method`, the measures (None where one does not apply) and `error` (None, or what failed)."""
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures that at least one method has."""
+        return [name for name in MEASURES if any(row[name] is not None for row in self.rows)]
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas DataFrame, one row per method."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows).set_index("method")
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw one panel of bars per measure; see `polyspan.plotting.plot_comparison`."""
+        from polyspan.plotting import plot_comparison
+
+        return plot_comparison(self, axes)
+
+    def __str__(self) -> str:
+        width = max((len(row["method"]) for row in self.rows), default=6)
+        lines = [" ".join([" " * width, *(f"{name:>20s}" for name in self.measures)])]
+        for row in self.rows:
+            if row["error"] is not None:
+                lines.append(f"{row['method']:{width}s} failed: {row['error']}")
+                continue
+            cells = ["-" if row[name] is None else f"{row[name]:.4g}" for name in self.measures]
+            lines.append(" ".join([f"{row['method']:{width}s}", *(f"{c:>20s}" for c in cells)]))
+        return "\n".join(lines)
+
+
+def compare(
+    X: Any,
+    methods: Mapping[str, Any] | Sequence[Any],
+    *,
+    labels: Any = None,
+    bases: Any = None,
+    X_clean: Any = None,
+    progress: bool = False,
+) -> Comparison:
+    """Fit several estimators to the same data and measure them alike.
+
+    A method that fails becomes a row with its error; the others go on.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    methods : mapping of names to estimators, or sequence of estimators
+        They are cloned, never changed.
+    labels : array-like of shape (n_samples,), default=None
+        True labels, for `label_error` of methods with `labels_`.
+    bases : array of shape (n_subspaces, n_features, subspace_dim), default=None
+        True bases, for `d_avg` of methods with `bases_` of that shape.
+    X_clean : array-like of the shape of X, default=None
+        The samples without noise, for `reconstruction_error` of methods with `reconstruct`.
+    progress : bool, default=False
+        Show a progress bar (needs rich: `pip install polyspan[progress]`).
+
+    Returns
+    -------
+    comparison : Comparison
+        Print it, or take `rows`, `to_pandas()`, `plot()`.
+
+    Examples
+    --------
+    >>> from polyspan import MiCUSaL, compare
+    >>> from polyspan.baselines import KSubspaces
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> data = make_union_of_subspaces((60, 60), n_features=30, subspace_dim=3, spread=0.5,
+    ...                                noise=0.02, random_state=0)
+    >>> methods = {"ours": MiCUSaL(2, 3, random_state=0), "far": KSubspaces(2, 30)}
+    >>> result = compare(data.X, methods, labels=data.labels)
+    >>> [row["label_error"] for row in result.rows]
+    [0.0, None]
+    >>> result.rows[1]["error"].startswith("ValueError: subspace_dim=30")
+    True
+    """
+    named = list(_named(methods))
+    rows = []
+    with _bar(progress, len(named)) as advance:
+        for name, estimator in named:
+            rows.append(_measure(name, estimator, X, labels, bases, X_clean))
+            advance(name)
+    return Comparison(rows)
+
+
+def _named(methods: Mapping[str, Any] | Sequence[Any]) -> Iterable[tuple[str, Any]]:
+    """Give every estimator a name of its own."""
+    if isinstance(methods, Mapping):
+        yield from ((str(name), estimator) for name, estimator in methods.items())
+        return
+    seen: dict[str, int] = {}
+    for estimator in methods:
+        name = type(estimator).__name__
+        seen[name] = seen.get(name, 0) + 1
+        yield (name if seen[name] == 1 else f"{name} {seen[name]}"), estimator
+
+
+def _measure(
+    name: str, estimator: Any, X: Any, labels: Any, bases: Any, X_clean: Any
+) -> dict[str, Any]:
+    """Fit one method and take its measures."""
+    row: dict[str, Any] = {"method": name, **dict.fromkeys(MEASURES), "error": None}
+    try:
+        model = clone(estimator)
+        begin = time.perf_counter()
+        model.fit(X)
+        row["seconds"] = time.perf_counter() - begin
+        if labels is not None and hasattr(model, "labels_"):
+            row["label_error"] = clustering_error(labels, model.labels_)
+        if bases is not None and np.shape(getattr(model, "bases_", ())) == np.shape(bases):
+            row["d_avg"] = average_subspace_distance(model.bases_, np.asarray(bases))
+        if X_clean is not None and hasattr(model, "reconstruct"):
+            rebuilt = model.reconstruct(X)
+            row["reconstruction_error"] = relative_reconstruction_error(
+                np.asarray(X_clean), rebuilt
+            )
+    except Exception as error:  # whatever fails, the other methods go on
+        row["error"] = f"{type(error).__name__}: {error}"
+    return row
+
+
+@contextmanager
+def _bar(shown: bool, total: int) -> Iterator[Callable[[str], None]]:
+    """Yield what to call after each method; without a bar it does nothing."""
+    if not shown:
+        yield lambda name: None
+        return
+    from rich.progress import Progress
+
+    with Progress() as bar:
+        task = bar.add_task("compare", total=total)
+
+        def advance(name: str) -> None:
+            bar.update(task, advance=1, description=name)
+
+        yield advance
