@@ -3,7 +3,6 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 from sklearn.cluster import KMeans
 
 from polyspan import MiCUSaL, compare
@@ -56,7 +55,6 @@ def test_bases_of_another_shape_are_not_compared():
 
 
 def test_progress_and_figure(capsys):
-    pytest.importorskip("rich")
     models = [MiCUSaL(2, 3, random_state=0), ThresholdingSubspaceClustering(2, 3), Failing()]
     result = compare(DATA.X, models, progress=True, **TRUTH)
     assert capsys.readouterr().out

@@ -2,7 +2,8 @@
 
 from polyspan.baselines.block_sparse import BlockSparseDictionary
 from polyspan.baselines.grouse import GROUSE, KGROUSE
-from polyspan.baselines.kernel import KernelKMeans, KernelPCADenoiser, RobustKernelPCA
+from polyspan.baselines.kernel_kmeans import KernelKMeans
+from polyspan.baselines.kernel_pca import KernelPCADenoiser, RobustKernelPCA
 from polyspan.baselines.sparse import RobustSparseSubspaceClustering, SparseSubspaceClustering
 from polyspan.baselines.subspaces import KSubspaces
 from polyspan.baselines.thresholding import ThresholdingSubspaceClustering

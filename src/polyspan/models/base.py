@@ -6,12 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan.arrays import (
@@ -24,15 +18,11 @@ from polyspan.arrays import (
     power_of_two_scale,
 )
 from polyspan.geometry import pairwise_subspace_distances
+from polyspan.models.prediction import UnionPrediction
 from polyspan.solvers.projections import Stacked, energies, project
 
 
-class UnionOfSubspacesBase(
-    CallbackSupportMixin,  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class UnionOfSubspacesBase(UnionPrediction):
     """Prediction for models with `bases_` (n_subspaces, n_features, subspace_dim) and `mean_`."""
 
     bases_: Array
@@ -48,19 +38,6 @@ class UnionOfSubspacesBase(
         check_is_fitted(self)
         return pairwise_subspace_distances(self.bases_)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the index of the nearest subspace of every sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return self._nearest(self._validate(X, reset=False))
-
     def _nearest(self, X: np.ndarray) -> np.ndarray:
         labels = np.empty(X.shape[0], dtype=np.int64)
         with self._limit_threads(X):
@@ -69,20 +46,6 @@ class UnionOfSubspacesBase(
                 projections = project(chunk, stacked)
                 labels[which] = energies(projections)[:, 0, :].argmax(axis=1)
         return labels
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the distance of every sample to every subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_subspaces)
-            ‖(x - mean) - P_l(x - mean)‖, not squared.
-        """
-        return self._distances(self._validate(X, reset=False))
 
     def _distances(self, X: np.ndarray) -> np.ndarray:
         distances = np.empty((X.shape[0], len(self.bases_)), dtype=self.bases_.dtype)
@@ -123,35 +86,6 @@ class UnionOfSubspacesBase(
                         projected = projected / scale[own]
                     part[own] = projected + self.mean_
         return out
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return minus the squared distance of every sample to its nearest subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-        """
-        nearest = self._distances(self._validate(X, reset=False)).min(axis=1)
-        return np.asarray(-nearest * nearest)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean squared distance to the nearest subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        score : float
-            0 is the best.
-        """
-        return float(np.mean(self.score_samples(X), dtype=np.float64))
 
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
         """Check the data; the message for NaN names the model that takes it."""

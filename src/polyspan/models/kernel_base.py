@@ -5,24 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.kernels.preimages import combination_weights, polish, preimages
 from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
+from polyspan.models.prediction import UnionPrediction
 
 
-class KernelUnionBase(
-    CallbackSupportMixin,  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class KernelUnionBase(UnionPrediction):
     """Prediction, distances, pre-images and scores in a feature space."""
 
     n_subspaces: int
@@ -34,41 +24,11 @@ class KernelUnionBase(
     def _n_features_out(self) -> int:
         return self._union.n_subspaces
 
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
-        raise NotImplementedError
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the index of the nearest subspace of every sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            With `kernel="precomputed"` the kernel values with the training samples,
-            (n_samples, n_training).
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        X = self._validate(X, reset=False)
+    def _nearest(self, X: np.ndarray) -> np.ndarray:
         labels = np.empty(len(X), dtype=np.int64)
         for which, nearest in self._union.nearest(X):
             labels[which] = nearest
         return labels
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the distance of every sample to every subspace, in the feature space.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_subspaces)
-        """
-        X = self._validate(X, reset=False)
-        return self._distances(X)
 
     def _distances(self, X: np.ndarray) -> np.ndarray:
         distances = np.empty((len(X), self._union.n_subspaces), dtype=X.dtype)
@@ -116,32 +76,3 @@ class KernelUnionBase(
             return union.X, None
         observed = ~np.isnan(union.X)
         return np.where(observed, union.X, 0.0), observed
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return minus the squared feature-space distance to the nearest subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-        """
-        nearest = self._distances(self._validate(X, reset=False)).min(axis=1)
-        return np.asarray(-nearest * nearest)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean squared feature-space distance to the nearest subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        score : float
-            0 is the best.
-        """
-        return float(np.mean(self.score_samples(X), dtype=np.float64))

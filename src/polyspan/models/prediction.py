@@ -1,0 +1,88 @@
+"""Labels, distances and scores: the same for subspaces of any space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin
+
+
+class UnionPrediction(
+    CallbackSupportMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """What follows from the nearest subspace and the distances to all of them."""
+
+    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Check the data."""
+        raise NotImplementedError
+
+    def _nearest(self, X: np.ndarray) -> np.ndarray:
+        """Return the index of the nearest subspace of checked samples."""
+        raise NotImplementedError
+
+    def _distances(self, X: np.ndarray) -> np.ndarray:
+        """Return the distances of checked samples to all subspaces."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the index of the nearest subspace of every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            For `kernel="precomputed"` the kernel values with the training samples,
+            (n_samples, n_training).
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self._nearest(self._validate(X, reset=False))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distance of every sample to every subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_subspaces)
+            ‖(x - mean) - P_l(x - mean)‖, not squared; of kernel models in the feature space.
+        """
+        return self._distances(self._validate(X, reset=False))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return minus the squared distance of every sample to its nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        nearest = self._distances(self._validate(X, reset=False)).min(axis=1)
+        return np.asarray(-nearest * nearest)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the mean squared distance to the nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        score : float
+            0 is the best.
+        """
+        return float(np.mean(self.score_samples(X), dtype=np.float64))
