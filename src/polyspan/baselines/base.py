@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.baselines.affinity import estimate_n_clusters, spectral_labels
 from polyspan.models.base import UnionOfSubspacesBase
+from polyspan.models.checks import check_subspace_dim
 from polyspan.models.messages import warn_user
 from polyspan.solvers.preparation import prepare
 from polyspan.solvers.updates import exact_update
@@ -87,11 +88,7 @@ class GraphClustering(ClusterMixin, UnionOfSubspacesBase):  # type: ignore[misc]
         return self
 
     def _check_sizes(self, n: int, m: int) -> None:
-        if self.subspace_dim >= m:
-            raise ValueError(
-                f"subspace_dim={self.subspace_dim} must be smaller than n_features={m}: "
-                "a subspace of full dimension represents every sample"
-            )
+        check_subspace_dim(self.subspace_dim, m)
         if self.n_subspaces is not None and self.n_subspaces > n:
             raise ValueError(f"n_subspaces={self.n_subspaces} is larger than n_samples={n}")
 

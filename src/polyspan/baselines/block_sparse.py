@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from polyspan.arrays import limit_threads, pass_work
 from polyspan.geometry import draw_bases
 from polyspan.models.base import UnionOfSubspacesBase
+from polyspan.models.checks import check_subspace_dim
 
 # Iterations without a lower error after which a run is over.
 PATIENCE = 5
@@ -198,11 +199,7 @@ class BlockSparseDictionary(ClusterMixin, UnionOfSubspacesBase):  # type: ignore
         """
         X = self._validate(X, reset=True)
         n, m = X.shape
-        if self.subspace_dim >= m:
-            raise ValueError(
-                f"subspace_dim={self.subspace_dim} must be smaller than n_features={m}: "
-                "a subspace of full dimension represents every sample"
-            )
+        check_subspace_dim(self.subspace_dim, m)
         if n < self.n_subspaces * self.subspace_dim:
             raise ValueError(
                 f"n_samples={n} is fewer than n_subspaces * subspace_dim = {self.n_subspaces} * "

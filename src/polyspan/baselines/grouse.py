@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.geometry import draw_bases
+from polyspan.models.checks import check_columns_observed, check_subspace_dim
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.robust import RobustMiCUSaL
 from polyspan.solvers.grouse import sweep
@@ -98,8 +99,8 @@ class GROUSE(UnionWithHoles):
         """
         X = self._validate(X, reset=True)
         holes = Holes.of(X)
-        self._check_columns(holes)
-        self._check_dim(X.shape[1])
+        check_columns_observed(holes.missing)
+        check_subspace_dim(self.subspace_dim, X.shape[1])
         rng = check_random_state(self.random_state)
         mean = np.zeros(X.shape[1], dtype=X.dtype)
         if self.center:
@@ -133,7 +134,7 @@ class GROUSE(UnionWithHoles):
         X = self._validate(X, reset=first)
         holes = Holes.of(X)
         if first:
-            self._check_dim(X.shape[1])
+            check_subspace_dim(self.subspace_dim, X.shape[1])
             rng = check_random_state(self.random_state)
             self.mean_ = np.zeros(X.shape[1], dtype=X.dtype)
             self.bases_ = draw_bases((1, X.shape[1], self.subspace_dim), rng).astype(X.dtype)
@@ -157,13 +158,6 @@ class GROUSE(UnionWithHoles):
         columns = np.ascontiguousarray(basis.T, dtype=np.float64)
         sweep(columns, values, holes.missing, order, steps, greedy)
         return np.asarray(np.linalg.qr(columns.T)[0])
-
-    def _check_dim(self, n_features: int) -> None:
-        if self.subspace_dim >= n_features:
-            raise ValueError(
-                f"subspace_dim={self.subspace_dim} must be smaller than n_features={n_features}: "
-                "a subspace of full dimension represents every sample"
-            )
 
     def _prior(self) -> float:
         return 0.0

@@ -17,8 +17,6 @@ class Estimate:
     values: np.ndarray
     n_unrelated: int
     """Pairs of samples without a common observed entry."""
-    lonely: np.ndarray
-    """Rows that have no common entry with any other sample."""
     fill: float
     """Squared distance or inner product that stands for pairs without a common entry."""
 
@@ -64,7 +62,7 @@ def estimate_kernel(
     n_unrelated = int(np.count_nonzero(unrelated)) // (2 if Y is None else 1)
     of = kernel.of_distances if rbf else kernel.of_products
     values = of(estimates, X.shape[1]).astype(X.dtype, copy=False)
-    return Estimate(values, n_unrelated, np.flatnonzero(~counted.any(axis=1)), fill)
+    return Estimate(values, n_unrelated, fill)
 
 
 def _common_entries(

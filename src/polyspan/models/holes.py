@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from polyspan.models.checks import check_columns_observed, listed
 from polyspan.models.learner import SubspaceLearner
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
@@ -35,7 +36,7 @@ class UnionWithHoles(SubspaceLearner):
     def _fit_observed(self, X: np.ndarray, y: Any) -> Solution:
         """Learn from the observed entries and store what was learned."""
         holes = Holes.of(X)
-        self._check_columns(holes)
+        check_columns_observed(holes.missing)
         _, dim = self._sizes(X.shape[1])
         learned = holes.n_observed > dim
         self._check_sizes(int(learned.sum()), X.shape[1])
@@ -196,17 +197,6 @@ class UnionWithHoles(SubspaceLearner):
             )
         )
 
-    def _check_columns(self, holes: Holes) -> None:
-        never = np.flatnonzero(holes.missing.all(axis=0))
-        if len(never) == holes.missing.shape[1]:
-            raise ValueError("all entries of X are NaN: there is nothing to learn from")
-        if len(never):
-            shown = ", ".join(str(j) for j in never[:10]) + (", …" if len(never) > 10 else "")
-            raise ValueError(
-                f"{len(never)} of {holes.missing.shape[1]} columns of X are never observed "
-                f"(columns {shown}): leave them out"
-            )
-
     def _spread_labels(self, learned: np.ndarray) -> None:
         """Give -1 to the samples that were not learned from."""
         labels = np.full(len(learned), -1, dtype=np.int64)
@@ -216,10 +206,9 @@ class UnionWithHoles(SubspaceLearner):
     def _warn_about_rows(self, learned: np.ndarray, least: int) -> None:
         left_out = np.flatnonzero(~learned)
         if len(left_out):
-            shown = ", ".join(str(i) for i in left_out[:10]) + (", …" if len(left_out) > 10 else "")
             warn_user(
                 f"{len(left_out)} of {len(learned)} rows have at most subspace_dim="
-                f"{least} observed entries and are not learned from (rows {shown}); "
+                f"{least} observed entries and are not learned from (rows {listed(left_out)}); "
                 "their label is -1",
             )
 

@@ -107,20 +107,14 @@ class ExactUnion:
             if self.kernel is None:
                 yield which, X[which]
             elif self.incomplete:
-                yield which, self._estimated(X[which], start)
+                yield which, self._estimated(X[which])
             else:
                 yield which, self.kernel(X[which], self.X)
 
-    def _estimated(self, X: np.ndarray, start: int) -> np.ndarray:
+    def _estimated(self, X: np.ndarray) -> np.ndarray:
         """Estimate values of samples with holes, and treat them as the training samples' were."""
         assert self.kernel is not None
         found = estimate_kernel(self.kernel, X, self.X, fill=self.fill)
-        if len(found.lonely):
-            rows = ", ".join(str(i + start) for i in found.lonely[:10])
-            raise ValueError(
-                f"{len(found.lonely)} samples (rows {rows}) have no observed entry in common with "
-                "any training sample: nothing can be said about them; leave them out"
-            )
         if found.n_unrelated:
             warn_user(
                 f"{found.n_unrelated} of {found.values.size} pairs of new and training samples "

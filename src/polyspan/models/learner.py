@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from polyspan.arrays import item_bytes, limit_threads, machine_epsilon, pass_work
 from polyspan.geometry import draw_bases, is_orthonormal, orthonormalise
 from polyspan.models.base import UnionOfSubspacesBase
+from polyspan.models.checks import check_subspace_dim
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
 from polyspan.solvers.annealing import anneal, pooled_residual, temperatures
@@ -186,11 +187,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
         return (self.anneal_steps if annealed else 0) + self.max_iter + 1 + self._sizes(1)[0]
 
     def _check_sizes(self, n_samples: int, n_features: int) -> None:
-        if self.subspace_dim >= n_features:
-            raise ValueError(
-                f"subspace_dim={self.subspace_dim} must be smaller than n_features={n_features}: "
-                "a subspace of full dimension represents every sample"
-            )
+        check_subspace_dim(self.subspace_dim, n_features)
         needed = self.n_subspaces * self.subspace_dim
         if n_samples < needed:
             raise ValueError(

@@ -18,6 +18,7 @@ from polyspan.kernels import (
     estimate_kernel,
     mend,
 )
+from polyspan.models.checks import check_columns_observed, listed
 from polyspan.models.kernel_model import KernelModel
 from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
 from polyspan.models.mckusal import MCKUSaL
@@ -49,7 +50,7 @@ class RobustKernelModel(KernelModel):
         """
         keep_freed_memory()
         X = self._validate(X, reset=True)
-        self._check_columns(X)
+        check_columns_observed(np.isnan(X))
         self._check_sizes(len(X))
         rng = check_random_state(self.random_state)
         plan = self._plan(len(X))
@@ -100,21 +101,11 @@ class RobustKernelModel(KernelModel):
         )
         blank = np.flatnonzero(np.isnan(X).all(axis=1))
         if len(blank):
-            shown = ", ".join(str(i) for i in blank[:10]) + (", …" if len(blank) > 10 else "")
             raise ValueError(
-                f"{len(blank)} of {len(X)} samples have no observed entry (rows {shown}): "
+                f"{len(blank)} of {len(X)} samples have no observed entry (rows {listed(blank)}): "
                 "nothing is known about them; leave them out"
             )
         return np.asarray(X)
-
-    def _check_columns(self, X: np.ndarray) -> None:
-        never = np.flatnonzero(np.isnan(X).all(axis=0))
-        if len(never):
-            shown = ", ".join(str(j) for j in never[:10]) + (", …" if len(never) > 10 else "")
-            raise ValueError(
-                f"{len(never)} of {X.shape[1]} columns of X are never observed (columns {shown}): "
-                "leave them out"
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,31 @@
+"""Checks of the data that several models make, with one message each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def listed(indices: np.ndarray) -> str:
+    """Name the first ten of some rows or columns."""
+    return ", ".join(str(i) for i in indices[:10]) + (", …" if len(indices) > 10 else "")
+
+
+def check_subspace_dim(subspace_dim: int, n_features: int) -> None:
+    """Raise an error where a subspace would be the whole space."""
+    if subspace_dim >= n_features:
+        raise ValueError(
+            f"subspace_dim={subspace_dim} must be smaller than n_features={n_features}: "
+            "a subspace of full dimension represents every sample"
+        )
+
+
+def check_columns_observed(missing: np.ndarray) -> None:
+    """Raise an error where a feature was observed in no sample."""
+    never = np.flatnonzero(missing.all(axis=0))
+    if len(never) == missing.shape[1]:
+        raise ValueError("all entries of X are NaN: there is nothing to learn from")
+    if len(never):
+        raise ValueError(
+            f"{len(never)} of {missing.shape[1]} columns of X are never observed "
+            f"(columns {listed(never)}): leave them out"
+        )
