@@ -1,0 +1,59 @@
+"""Pixels of image files, and rows of pixels."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+# Modes of Pillow with 8 bits per channel or fewer; it would cut larger values off at 255.
+_EIGHT_BIT = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
+
+
+def read_gray(path: str | os.PathLike[str]) -> np.ndarray:
+    """Return an image file as gray values, shape (height, width), uint8.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from polyspan.datasets.pixels import read_gray
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "a.pgm"
+    ...     _ = path.write_bytes(b"P5 3 1 255 " + bytes([0, 7, 255]))
+    ...     read_gray(path).tolist()
+    [[0, 7, 255]]
+    """
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise ImportError(
+            f"{path} is an image, and reading it needs pillow: pip install 'polyspan[data]'"
+        ) from error
+    try:
+        with Image.open(path) as image:
+            if image.mode not in _EIGHT_BIT:
+                raise ValueError(
+                    f"{path} has the mode {image.mode!r}: save it with 8 bits per channel"
+                )
+            return np.array(image.convert("L"))
+    except (UnidentifiedImageError, SyntaxError) as error:
+        raise ValueError(f"{path} is not an image that pillow can read: {error}") from error
+    except OSError as error:
+        if error.errno is not None:  # the file system's own message: no such file, no permission
+            raise
+        raise ValueError(f"{path} is an incomplete image: {error}") from error
+
+
+def unit_rows(X: np.ndarray) -> np.ndarray:
+    """Return X with every row scaled to norm 1; rows of zeros stay as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.datasets.pixels import unit_rows
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    return np.asarray(X / np.where(norms > 0, norms, 1))
