@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from polyspan.baselines import (
     ThresholdingSubspaceClustering,
 )
 from polyspan.baselines.lasso import lasso_codes, omp_codes
-from polyspan.datasets import make_union_of_subspaces, mask_entries
+from polyspan.datasets import load_extended_yale_b, make_union_of_subspaces, mask_entries
 from polyspan.metrics import average_subspace_distance, clustering_error
 
 Row = dict[str, Any]
@@ -92,10 +90,9 @@ def baselines_usps() -> Iterator[Row]:
 
 def baselines_faces() -> Iterator[Row]:
     """Measure SSC by OMP on the first subjects of Extended Yale B."""
-    path = Path(os.environ.get("POLYSPAN_DATA", usps.DEFAULT)) / "extended_yaleb_48x42.npz"
-    faces = np.load(path)["nearest"].astype(float)
     for n in (3, 10):
-        X, y = faces[:n].reshape(n * 64, -1), np.repeat(np.arange(n), 64)
+        faces = load_extended_yale_b(range(n), normalize=False, data_home=usps.data_home())
+        X, y = faces.X, faces.target
         row: Row = {"row": f"faces, {n} subjects, SSC by OMP"}
         for cut in ("kmeans", "cluster_qr"):
             model = SparseSubspaceClustering(

@@ -1,4 +1,4 @@
-"""USPS digits for the benchmark: from POLYSPAN_DATA, or the folder `../shared/data`."""
+"""USPS digits for the benchmark: from POLYSPAN_DATA, the folder `../shared/data`, or as loaded."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import os
 from pathlib import Path
 
 import numpy as np
-import scipy.io
+
+from polyspan.datasets import load_usps
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def data_home() -> Path | None:
+    """Return the folder beside the project, unless POLYSPAN_DATA names another or there is none."""
+    return None if "POLYSPAN_DATA" in os.environ or not DEFAULT.is_dir() else DEFAULT
+
+
 def load(digits: tuple[int, ...], rows: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
     """Return samples of norm 1 and their digits."""
-    path = Path(os.environ.get("POLYSPAN_DATA", DEFAULT)) / "usps_all.mat"
-    if not path.exists():
-        raise SystemExit(f"{path} is missing: set POLYSPAN_DATA to the folder of usps_all.mat")
-    data = scipy.io.loadmat(path)["data"].astype(float)
-    parts = [data[:, rows, (digit - 1) % 10].T for digit in digits]
-    X = np.concatenate(parts)
-    labels = np.repeat(digits, [len(part) for part in parts])
-    return X / np.linalg.norm(X, axis=1, keepdims=True), labels
+    try:
+        parts = [load_usps(digit, data_home=data_home()).X[rows] for digit in digits]
+    except (OSError, ImportError) as error:
+        raise SystemExit(str(error)) from error
+    return np.concatenate(parts), np.repeat(digits, [len(part) for part in parts])
 
 
 def select(

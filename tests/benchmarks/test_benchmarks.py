@@ -43,6 +43,26 @@ def test_every_objective_equals_the_literal_one(literal, lam, sizes, m, s):
         assert np.array_equal(model.labels_, expected.labels)
 
 
+def test_the_digits_of_the_benchmark(literal, needs_data):
+    needs_data("usps")
+    from scipy.io import loadmat
+
+    import usps
+    from polyspan.datasets.files import find_file
+    from polyspan.datasets.usps import USPS
+
+    data = loadmat(find_file(USPS, download=False))["data"].astype(float)
+    X, labels = usps.load((0, 4), slice(10, 30))
+    expected = np.concatenate([data[:, 10:30, 9].T, data[:, 10:30, 3].T])
+    assert_allclose(X, expected / np.linalg.norm(expected, axis=1, keepdims=True))
+    assert labels.tolist() == [0] * 20 + [4] * 20
+    chosen, k, left = usps.select((0, 4), 0, slice(0, 50), 30)
+    assert k.tolist() == [0] * 30 + [1] * 30
+    together = np.concatenate([chosen, left])
+    everything = usps.load((0, 4), slice(0, 50))[0]
+    assert sorted(map(tuple, together)) == sorted(map(tuple, everything))
+
+
 def test_literal_objective_by_hand(literal):
     bases = np.stack([np.eye(3)[:, :1], np.eye(3)[:, 1:2]])
     X = np.array([[2.0, 0.0, 1.0], [0.0, 3.0, 0.0]])
