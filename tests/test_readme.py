@@ -24,7 +24,9 @@ def test_the_readme_has_snippets():
 @pytest.mark.parametrize(
     ("page", "snippet"), ALL, ids=[f"{p.name}-{k}" for k, (p, _) in enumerate(ALL)]
 )
-def test_snippet_runs(page, snippet):
+def test_snippet_runs(page, snippet, needs_data):
+    if "load_usps" in snippet:
+        needs_data("usps")
     scope = {}
     exec(compile(snippet, str(page), "exec"), scope)
     assert len(scope) > 1
