@@ -28,6 +28,9 @@ NAMES = [f"f{i}" for i in range(12)]
         MiCUSaL(),
         MiCUSaL(init="random", solver="exact", n_init=2),
         MiCUSaL(lam=float("inf"), residual="loo"),
+        # Points: three lines in the plane need not follow the three blobs of `check_clustering`.
+        MiCUSaL(subspace_dim=0, affine=True),
+        MiCUSaL(subspace_dim=0, affine=True, solver="exact", init="random"),
         RobustMiCUSaL(),
         AdaptiveMiCUSaL(),
         MCKUSaL(),

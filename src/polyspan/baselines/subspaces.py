@@ -16,7 +16,7 @@ class KSubspaces(MiCUSaL):
     ----------
     n_subspaces : int, default=3
     subspace_dim : int, default=1
-    init, solver, n_init, center, residual, anneal_steps, anneal_range, max_iter, tol
+    init, solver, n_init, center, affine, residual, anneal_steps, anneal_range, max_iter, tol
         As for `MiCUSaL`. The classical algorithm is `init="random", solver="exact"`.
     random_state, n_jobs
         As for `MiCUSaL`.
@@ -51,6 +51,7 @@ class KSubspaces(MiCUSaL):
         solver: str = "power",
         n_init: int | str = "auto",
         center: bool = True,
+        affine: bool = False,
         residual: str = "plain",
         anneal_steps: int = 80,
         anneal_range: tuple[float, float] = (0.4, 0.05),
@@ -65,6 +66,7 @@ class KSubspaces(MiCUSaL):
         self.solver = solver
         self.n_init = n_init
         self.center = center
+        self.affine = affine
         self.residual = residual
         self.anneal_steps = anneal_steps
         self.anneal_range = anneal_range

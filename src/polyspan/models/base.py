@@ -27,6 +27,8 @@ class UnionOfSubspacesBase(UnionPrediction):
 
     bases_: Array
     mean_: Array
+    anchors_: Array
+    """Points of affine subspaces, (n_subspaces, n_features); not there for linear ones."""
 
     @property
     def _n_features_out(self) -> int:
@@ -38,7 +40,14 @@ class UnionOfSubspacesBase(UnionPrediction):
         check_is_fitted(self)
         return pairwise_subspace_distances(self.bases_)
 
+    def _points(self) -> Array | None:
+        """Return the points of affine subspaces relative to the mean, or None."""
+        anchors = getattr(self, "anchors_", None)
+        return None if anchors is None else anchors - self.mean_
+
     def _nearest(self, X: np.ndarray) -> np.ndarray:
+        if self._points() is not None:
+            return np.asarray(self._distances(X).argmin(axis=1))
         labels = np.empty(X.shape[0], dtype=np.int64)
         with self._limit_threads(X):
             stacked = Stacked.of(self.bases_[None, ...])
@@ -49,12 +58,14 @@ class UnionOfSubspacesBase(UnionPrediction):
 
     def _distances(self, X: np.ndarray) -> np.ndarray:
         distances = np.empty((X.shape[0], len(self.bases_)), dtype=self.bases_.dtype)
+        points = self._points()
         with self._limit_threads(X):
             for which, chunk, scale in self._chunks(X):
                 for p, basis in enumerate(self.bases_):
                     # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0,
                     # not the root of a rounding error.
-                    residual = chunk - (chunk @ basis) @ basis.T
+                    about = chunk if points is None else chunk - _scaled(points[p], scale)
+                    residual = about - (about @ basis) @ basis.T
                     norms = np.linalg.norm(residual, axis=1)
                     distances[which, p] = norms if scale is None else norms / scale[:, 0]
         return distances
@@ -69,10 +80,17 @@ class UnionOfSubspacesBase(UnionPrediction):
         Returns
         -------
         X_reconstructed : ndarray of shape (n_samples, n_features)
-            D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace.
+            D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace; for affine subspaces a point
+            of it takes the place of the mean.
         """
         X = self._validate(X, reset=False)
         out = np.empty(X.shape, dtype=self.bases_.dtype)
+        if self._points() is not None:
+            labels = self._nearest(X)
+            for p, (basis, point) in enumerate(zip(self.bases_, self.anchors_, strict=True)):
+                own = np.flatnonzero(labels == p)
+                out[own] = ((X[own] - point) @ basis) @ basis.T + point
+            return out
         with self._limit_threads(X):
             stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, scale in self._chunks(X):
@@ -109,10 +127,12 @@ class UnionOfSubspacesBase(UnionPrediction):
         """Yield centred rows, times powers of two where their squares would leave the range."""
         n_subspaces, m, s = self.bases_.shape
         size = chunk_rows(m, item_bytes(X), n_subspaces * s)
+        points = self._points()
+        farthest = 0.0 if points is None else float(np.abs(points).max())
         for start in range(0, X.shape[0], size):
             which = slice(start, start + size)
             chunk = X[which] - self.mean_
-            scale = _row_scales(chunk, machine_epsilon(self.bases_))
+            scale = _row_scales(chunk, machine_epsilon(self.bases_), farthest)
             if scale is not None:
                 chunk = chunk * scale
             yield which, chunk.astype(self.bases_.dtype, copy=False), scale
@@ -122,9 +142,13 @@ class UnionOfSubspacesBase(UnionPrediction):
         return limit_threads(pass_work(X.shape[0], m, n_subspaces * s))
 
 
-def _row_scales(chunk: np.ndarray, eps: float) -> np.ndarray | None:
+def _scaled(point: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+    return point if scale is None else scale * point
+
+
+def _row_scales(chunk: np.ndarray, eps: float, farthest: float) -> np.ndarray | None:
     """Return a power of two for each row, or None where no row needs one."""
-    largest = np.abs(chunk).max(axis=1)
+    largest = np.maximum(np.abs(chunk).max(axis=1), farthest)
     extremes = (float(largest.max()), float(largest.min(where=largest > 0, initial=1.0)))
     if all(power_of_two_scale(value, eps) == 1.0 for value in extremes):
         return None

@@ -12,11 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.arrays import item_bytes, limit_threads, machine_epsilon, pass_work
-from polyspan.geometry import draw_bases, is_orthonormal, orthonormalise
+from polyspan.geometry import draw_bases
 from polyspan.models.base import UnionOfSubspacesBase
 from polyspan.models.checks import check_subspace_dim
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
+from polyspan.models.starts import draw_points, given_start
+from polyspan.solvers.affine import join, split
 from polyspan.solvers.annealing import anneal, pooled_residual, temperatures
 from polyspan.solvers.micusal import Rules, learn_subspaces, refill_empty
 from polyspan.solvers.preparation import Prepared
@@ -39,10 +41,11 @@ class SubspaceLearner(UnionOfSubspacesBase):
     max_iter: int
     tol: float
     n_jobs: int | None
+    affine: bool = False
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
         "n_subspaces": [Interval(Integral, 1, None, closed="left")],
-        "subspace_dim": [Interval(Integral, 1, None, closed="left")],
+        "subspace_dim": [Interval(Integral, 0, None, closed="left")],
         "lam": [Interval(Real, 0, None, closed="right")],
         "init": [StrOptions({"anneal", "random"}), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -86,12 +89,14 @@ class SubspaceLearner(UnionOfSubspacesBase):
         n, m = prepared.problem.rows.shape
         dtype = prepared.problem.rows.X.dtype
         n_subspaces, s = self._sizes(len(prepared.mean))
-        n_columns = n_subspaces * s
+        n_columns = n_subspaces * (s + self.affine)
         pooled_start = draw_bases((m, s), rng).astype(dtype)
         if given is not None:
             starts = prepared.inward(given)[None, ...]
         else:
             starts = draw_bases((n_starts, n_subspaces, m, s), rng).astype(dtype)
+            if self.affine:
+                starts = join(starts, draw_points(prepared.problem.rows, starts.shape[:2], rng))
         size = max(1, min(n_starts, GROUP_BYTES // (n * n_columns * item_bytes(starts))))
         firsts = range(0, n_starts, size)
         work = pass_work(n, m, n_columns * size)
@@ -117,6 +122,8 @@ class SubspaceLearner(UnionOfSubspacesBase):
         """
         if self._rules().leave_one_out:
             return best
+        if self.affine:
+            pooled = join(pooled, np.zeros(len(pooled), dtype=pooled.dtype))
         copies = np.stack([pooled] * len(best.bases))[None]
         _, sums = problem.assign(copies, with_products=False)
         value = float(problem.objective(copies, sums.energy)[0])
@@ -141,7 +148,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
         problem = prepared.problem
         monitor = progress.monitor(
             first,
-            lambda current: {"bases_": prepared.outward(current), "mean_": prepared.mean},
+            lambda current: self._fitted(prepared, current),
         )
         cooling = np.empty((0, len(bases)))
         if isinstance(self.init, str) and self.init == "anneal":
@@ -159,9 +166,18 @@ class SubspaceLearner(UnionOfSubspacesBase):
             progress.end_start(first + k)
         return solutions
 
+    def _fitted(self, prepared: Prepared, bases: np.ndarray) -> dict[str, Any]:
+        """Return the attributes that describe the subspaces a solver has reached."""
+        bases = prepared.outward(bases)
+        if not self.affine:
+            return {"bases_": bases, "mean_": prepared.mean}
+        bases, anchors = split(bases)
+        anchors = anchors + prepared.mean
+        return {"bases_": bases, "mean_": prepared.mean, "anchors_": anchors}
+
     def _store(self, prepared: Prepared, best: Solution) -> None:
-        self.bases_ = prepared.outward(best.bases)
-        self.mean_ = prepared.mean
+        for name, value in self._fitted(prepared, best.bases).items():
+            setattr(self, name, value)
         self.labels_ = best.labels.astype(np.int64)
         self.objective_ = prepared.objective(best.objective)
         self.objective_history_ = np.array([prepared.objective(v) for v in best.history])
@@ -178,7 +194,8 @@ class SubspaceLearner(UnionOfSubspacesBase):
                 )
             return 1
         if self.n_init == "auto":
-            return 8 if self.init == "random" else 1
+            # Points of affine subspaces stay near where they start, whatever the temperature.
+            return 8 if self.init == "random" or self.affine else 1
         return int(self.n_init)
 
     def _max_steps(self) -> int:
@@ -188,11 +205,17 @@ class SubspaceLearner(UnionOfSubspacesBase):
 
     def _check_sizes(self, n_samples: int, n_features: int) -> None:
         check_subspace_dim(self.subspace_dim, n_features)
-        needed = self.n_subspaces * self.subspace_dim
-        if n_samples < needed:
+        if self.subspace_dim == 0 and not self.affine:
             raise ValueError(
-                f"n_samples={n_samples} is fewer than n_subspaces * subspace_dim = "
-                f"{self.n_subspaces} * {self.subspace_dim} = {needed}: every sample could have a "
+                "subspace_dim=0 is a point, which needs affine=True: use subspace_dim=1 or more"
+            )
+        per_subspace = self.subspace_dim + self.affine
+        needed = self.n_subspaces * per_subspace
+        if n_samples < needed:
+            size = "(subspace_dim + 1)" if self.affine else "subspace_dim"
+            raise ValueError(
+                f"n_samples={n_samples} is fewer than n_subspaces * {size} = "
+                f"{self.n_subspaces} * {per_subspace} = {needed}: every sample could have a "
                 "direction of its own; lower n_subspaces or subspace_dim, or give more samples"
             )
         self._check_schedule()
@@ -206,28 +229,15 @@ class SubspaceLearner(UnionOfSubspacesBase):
             )
 
     def _given_start(self, X: np.ndarray) -> np.ndarray | None:
-        """Check an init array; orthonormalise it where needed, and say so."""
+        """Return the checked init array, or None where starts are drawn."""
         if isinstance(self.init, str):
             return None
-        shape = (self.n_subspaces, X.shape[1], self.subspace_dim)
-        start = np.asarray(self.init)
-        if start.dtype.kind not in "fiu":
-            raise ValueError(f"init has the type {start.dtype}: give real orthonormal bases")
-        if start.shape != shape:
-            raise ValueError(
-                f"init has the shape {start.shape}, but (n_subspaces, n_features, subspace_dim) "
-                f"is {shape}"
-            )
-        start = start.astype(X.dtype)
-        if not np.isfinite(start).all():
-            raise ValueError("init contains NaN or infinity: give finite orthonormal bases")
-        if not is_orthonormal(start):
-            warn_user(
-                "the bases in init are not orthonormal: the nearest orthonormal ones are used",
-            )
-        return np.asarray(orthonormalise(start))
+        sizes = self.n_subspaces, self.subspace_dim
+        return given_start(self.init, X, *sizes, affine=self.affine)
 
     def _warn_about_rank(self, ritz: np.ndarray, s: int, size: int) -> None:
+        if not s:
+            return
         values = np.sqrt(np.maximum(ritz, 0))
         used = int((values > values.max() * machine_epsilon(ritz) * size).sum())
         if used < s:

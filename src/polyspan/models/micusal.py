@@ -30,7 +30,7 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
     n_subspaces : int, default=3
         Number L of subspaces.
     subspace_dim : int, default=1
-        Dimension s of each.
+        Dimension s of each; with `affine` it may be 0.
     lam : float, default=4.0
         Weight λ of the data against the closeness of the subspaces; `float("inf")` for
         K-subspaces.
@@ -38,15 +38,22 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
             default="anneal"
         "anneal" starts from random bases and cools soft memberships until they are hard, which
         finds far better optima than the alternation alone. "random" is the paper's. An array
-        gives the bases to start from.
+        gives the bases to start from; with `affine` it has one column more, a point of the
+        subspace.
     solver : {"power", "exact"}, default="power"
         "exact" takes the top eigenvectors in each update, as in the paper; "power" one power step
         towards them, many times cheaper, and the objective never rises either.
     n_init : int or "auto", default="auto"
         Number of starts, of which the one with the lowest objective is kept. "auto" is 8 for
-        `init="random"` and 1 otherwise.
+        `init="random"` and for affine subspaces, and 1 otherwise.
     center : bool, default=True
-        Subtract the mean of the samples.
+        Subtract the mean of the samples. Affine subspaces do not depend on it.
+    affine : bool, default=False
+        Learn affine subspaces, which need not go through the mean. The closeness of two of them
+        is then :math:`d_u^2(S_l, S_p) + \|b_l - b_p\|^2 / v`, with b_l the point of each that is
+        nearest to the mean of the samples and v their mean squared distance from it. With
+        `subspace_dim=0` they are points: k-means for λ=∞, and centres that are pulled together
+        for smaller λ.
     residual : {"plain", "loo"}, default="plain"
         "plain" assigns by the residual, as the paper does. "loo" assigns by the residual to the
         subspace as it would be without the sample: for clusters with few samples (faces, say). It
@@ -73,6 +80,9 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         Orthonormal bases D_l.
     mean_ : ndarray of shape (n_features,)
         Mean that was subtracted; zero without centring.
+    anchors_ : ndarray of shape (n_subspaces, n_features)
+        With `affine=True`: the point of every subspace that is nearest to the mean of its samples
+        (for λ=∞ that mean itself).
     labels_ : ndarray of shape (n_samples,)
         Subspace of every training sample.
     objective_ : float
@@ -123,6 +133,7 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         **SubspaceLearner._parameter_constraints,
         "solver": [StrOptions({"power", "exact"})],
         "residual": [StrOptions({"plain", "loo"})],
+        "affine": ["boolean"],
     }
 
     def __init__(
@@ -135,6 +146,7 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         solver: str = "power",
         n_init: int | str = "auto",
         center: bool = True,
+        affine: bool = False,
         residual: str = "plain",
         anneal_steps: int = 80,
         anneal_range: tuple[float, float] = (0.4, 0.05),
@@ -150,6 +162,7 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         self.solver = solver
         self.n_init = n_init
         self.center = center
+        self.affine = affine
         self.residual = residual
         self.anneal_steps = anneal_steps
         self.anneal_range = anneal_range
@@ -176,13 +189,19 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         self._check_sizes(*X.shape)
         rng = check_random_state(self.random_state)
         given = self._given_start(X)
-        prepared = prepare(X, float(self.lam), center=self.center, start=given)
+        prepared = prepare(
+            X,
+            float(self.lam),
+            center=self.center or self.affine,
+            start=given,
+            affine=self.affine,
+        )
         n_starts = self._n_starts()
         progress = FitProgress(self, X, y, n_starts, self._max_steps())
         best = self._best_solution(prepared, given, n_starts, rng, progress)
         self._store(prepared, best)
-        if prepared.span is not None and self.residual == "plain":
-            # Exact ties may fall otherwise in the coordinates of the span.
+        if (prepared.span is not None or self.affine) and self.residual == "plain":
+            # Exact ties may fall otherwise in the coordinates of the span, or about a point.
             self.labels_ = self._nearest(X)
         progress.end()
         self._warn_about(best)

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from polyspan.arrays import Array, namespace, transpose
-from polyspan.solvers.leave_one_out import measure_leverage
 from polyspan.solvers.problem import Monitor, Problem
-from polyspan.solvers.updates import power_update
 
 # The pooled residual is only a unit of temperature: a few steps settle it to a percent.
 POOLED_STEPS = 8
@@ -28,11 +26,11 @@ def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array, Array
     start : array of shape (n_features, subspace_dim)
     """
     xp = namespace(start)
-    single = replace(problem, lam=math.inf)
+    single = replace(problem.through_mean(), lam=math.inf)
     bases = start[None, None, ...]
     for _ in range(POOLED_STEPS):
         _, sums = single.assign(bases, with_products=True)
-        bases = power_update(single, bases, sums.products)
+        bases = single.power_step(bases, sums)
     _, sums = single.assign(bases, with_products=True)
     assert sums.products is not None
     ritz = xp.linalg.eigvalsh(transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...])
@@ -77,13 +75,13 @@ def anneal(
     for step, temperature in enumerate(schedule):
         leverage = None
         if leave_one_out and weights is not None:
-            leverage = measure_leverage(problem.rows, bases, weights, problem.norms)
+            leverage = problem.leverage(bases, weights)
         weights, sums = problem.weigh(
             bases, temperature, leverage=leverage, keep_weights=leave_one_out
         )
         free = problem.objective(bases, sums.energy) + weight * temperature * sums.entropy
         history.append(free)
-        bases = power_update(problem, bases, sums.products)
+        bases = problem.power_step(bases, sums)
         if monitor is not None:
             starts = range(bases.shape[0])
             stops = [monitor(r, step, float(free[r]), bases[r, ...]) for r in starts]

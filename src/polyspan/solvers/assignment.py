@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from polyspan.arrays import Array, Rows, float64_sum, namespace, transpose
 from polyspan.solvers.leave_one_out import Leverage
-from polyspan.solvers.projections import Stacked, energies, project
+from polyspan.solvers.projections import Stacked, gains, project
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Sums:
     counts: Array
     """Members, or their weights: (n_starts, n_subspaces)."""
     energy: Array
-    """Σ w ‖D_lᵀy‖², in double precision: (n_starts,)."""
+    """Σ w (‖y‖² - r), in double precision: (n_starts,); Σ w ‖D_lᵀy‖² for linear subspaces."""
     score: Array
     """What the assignment minimised, where that is not the residual: (n_starts,)."""
     entropy: Array
@@ -30,17 +30,29 @@ class Sums:
     """Σ w D_lᵀy: (n_starts, n_subspaces, subspace_dim)."""
     products: Array | None = None
     """Σ w y (D_lᵀy)ᵀ: (n_starts, n_subspaces, n_features, subspace_dim)."""
+    totals: Array | None = None
+    """Σ w y, which affine subspaces need: (n_starts, n_subspaces, n_features)."""
 
     def __add__(self, other: Sums) -> Sums:
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         return Sums(*(None if a is None else a + b for a, b in pairs))
+
+    def of_starts(self, which: Array) -> Sums:
+        """Return the sums of some starts."""
+        xp = namespace(self.energy)
+        parts = (getattr(self, f.name) for f in fields(self))
+        return Sums(*(None if a is None else xp.take(a, which, axis=0) for a in parts))
 
     def centred(self, offset: Array | None) -> Sums:
         """Take the offset of the rows out of the products; in the projections it is none."""
         if offset is None or self.products is None or self.coefficients is None:
             return self
         outer = offset[:, None] * self.coefficients[:, :, None, :]
-        return replace(self, products=self.products - outer)
+        totals = self.totals
+        if totals is not None:
+            weights = namespace(totals).astype(self.counts, totals.dtype)
+            totals = totals - weights[..., None] * offset
+        return replace(self, products=self.products - outer, totals=totals)
 
 
 def member_sums(
@@ -80,7 +92,7 @@ def assign_chunk(
     xp = namespace(chunk)
     n_subspaces = stacked.shape[1]
     projections = project(chunk, stacked)
-    energy = energies(projections)
+    energy = gains(chunk, projections, stacked)
     if leverage is None:
         labels = xp.argmax(energy, axis=2)
         score = xp.zeros((stacked.shape[0],), dtype=xp.float64)
@@ -95,6 +107,10 @@ def assign_chunk(
     if with_products:
         coefficients, products = member_sums(chunk, projections, labels, n_subspaces)
         sums = replace(sums, coefficients=coefficients, products=products)
+        if stacked.anchors is not None:
+            every = xp.arange(n_subspaces, dtype=labels.dtype)
+            members = xp.astype(labels[..., None] == every, chunk.dtype)
+            sums = replace(sums, totals=_totals(chunk, members))
     return labels, sums
 
 
@@ -109,11 +125,12 @@ def weigh_chunk(
     xp = namespace(chunk)
     starts, n_subspaces, m, s = stacked.shape
     projections = project(chunk, stacked)
-    energy = energies(projections)
+    energy = gains(chunk, projections, stacked)
     # ‖y‖² is common to all subspaces: the residual and minus the energy give the same weights.
     gain = energy if leverage is None else -leverage.residuals(projections, energy)
     weights, log_weights = softmax(gain / temperature)
-    weighted = xp.reshape(projections * weights[..., None], (chunk.shape[0], -1))
+    columns = (chunk.shape[0], starts * n_subspaces * s)
+    weighted = xp.reshape(projections * weights[..., None], columns)
     products = transpose(chunk) @ weighted
     coefficients = xp.reshape(xp.sum(weighted, axis=0), (starts, n_subspaces, s))
     products = xp.permute_dims(xp.reshape(products, (m, starts, n_subspaces, s)), (1, 2, 0, 3))
@@ -121,15 +138,29 @@ def weigh_chunk(
     entropy = float64_sum(weights * log_weights, axis=(0, 2))
     score = -float64_sum(weights * gain, axis=(0, 2))
     counts = xp.sum(weights, axis=0)
-    return weights, Sums(counts, energy_sum, score, entropy, coefficients, products)
+    totals = None if stacked.anchors is None else _totals(chunk, weights)
+    return weights, Sums(counts, energy_sum, score, entropy, coefficients, products, totals)
+
+
+def _totals(chunk: Array, weights: Array) -> Array:
+    """Return Σ w y, (n_starts, n_subspaces, n_features)."""
+    xp = namespace(chunk)
+    n, starts, n_subspaces = weights.shape
+    flat = transpose(xp.reshape(weights, (n, starts * n_subspaces))) @ chunk
+    return xp.reshape(flat, (starts, n_subspaces, chunk.shape[1]))
 
 
 def assign(
-    rows: Rows, bases: Array, *, with_products: bool, leverage: Leverage | None = None
+    rows: Rows,
+    bases: Array,
+    *,
+    with_products: bool,
+    leverage: Leverage | None = None,
+    anchors: Array | None = None,
 ) -> tuple[Array, Sums]:
     """Run `assign_chunk` over all rows; labels have the shape (n_samples, n_starts)."""
     parts, total = [], None
-    stacked = Stacked.of(bases, rows.offset)
+    stacked = Stacked.of(bases, rows.offset, anchors)
     for which, chunk in rows.chunks():
         own = None if leverage is None else leverage.rows(which)
         labels, sums = assign_chunk(chunk, stacked, with_products=with_products, leverage=own)
@@ -146,10 +177,11 @@ def weigh(
     *,
     leverage: Leverage | None = None,
     keep_weights: bool = True,
+    anchors: Array | None = None,
 ) -> tuple[Array | None, Sums]:
     """Run `weigh_chunk` over all rows; weights, if kept, are (n_samples, n_starts, L)."""
     parts, total = [], None
-    stacked = Stacked.of(bases, rows.offset)
+    stacked = Stacked.of(bases, rows.offset, anchors)
     for which, chunk in rows.chunks():
         own = None if leverage is None else leverage.rows(which)
         weights, sums = weigh_chunk(chunk, stacked, temperature, leverage=own)

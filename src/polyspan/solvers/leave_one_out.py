@@ -28,6 +28,10 @@ class Leverage:
     """Present membership of every sample: (n, n_starts, n_subspaces)."""
     norms: Array
     """‖y‖²: (n,)."""
+    centre: Array | None = None
+    """Σ w p / Σ w of affine subspaces: (n_starts, n_subspaces, subspace_dim)."""
+    counts: Array | None = None
+    """Σ w of affine subspaces, which have the mean to learn as well."""
 
     def rows(self, which: slice) -> Leverage:
         """Return the same for some of the samples."""
@@ -37,29 +41,48 @@ class Leverage:
         """Return r/(1-h)², (n, n_starts, n_subspaces)."""
         xp = namespace(projections)
         by_subspace = xp.permute_dims(projections, (1, 2, 0, 3))
+        if self.centre is not None:
+            by_subspace = by_subspace - self.centre[:, :, None, :]
         whitened = by_subspace @ self.whitener
         # The weight before the square: a cluster that nearly vanished has a huge whitener.
         whitened = whitened * xp.sqrt(xp.permute_dims(self.weights, (1, 2, 0)))[..., None]
         whitened = xp.clip(whitened, -1.0, 1.0)
         leverage = xp.permute_dims(xp.sum(whitened * whitened, axis=3), (2, 0, 1))
+        if self.counts is not None:
+            leverage = leverage + self.weights / xp.clip(self.counts, 1.0, None)
         slack = xp.clip(1.0 - leverage, SMALLEST_SLACK, 1.0)
         residual = xp.clip(self.norms[:, None, None] - energy, 0.0, None)
         return residual / (slack * slack)
 
 
-def measure_leverage(rows: Rows, bases: Array, weights: Array, norms: Array) -> Leverage:
-    """Sum G = Σ w ppᵀ over all rows and factor its inverse."""
+def measure_leverage(
+    rows: Rows, bases: Array, weights: Array, norms: Array, anchors: Array | None = None
+) -> Leverage:
+    """Sum G = Σ w ppᵀ over all rows (about their mean where subspaces are affine) and invert it."""
     xp = namespace(bases)
-    gram = None
-    stacked = Stacked.of(bases, rows.offset)
+    gram: Array = 0.0
+    first: Array = 0.0
+    stacked = Stacked.of(bases, rows.offset, anchors)
     for which, chunk in rows.chunks():
         p = xp.permute_dims(project(chunk, stacked), (1, 2, 0, 3))
         w = xp.permute_dims(weights[which, ...], (1, 2, 0))[..., None]
-        part = transpose(p * w) @ p
-        gram = part if gram is None else gram + part
+        part, mean = transpose(p * w) @ p, xp.sum(p * w, axis=2)
+        gram, first = gram + part, first + mean
+    if anchors is None:
+        return Leverage(_whitener(gram), weights, norms)
+    counts = xp.sum(weights, axis=0)
+    centre = first / xp.clip(counts, xp.finfo(bases.dtype).smallest_normal, None)[..., None]
+    gram = gram - first[..., :, None] * centre[..., None, :]
+    return Leverage(_whitener(gram), weights, norms, centre, counts)
+
+
+def _whitener(gram: Array) -> Array:
+    """Return C with C Cᵀ = G⁻¹; a direction that no member uses has no leverage either."""
+    xp = namespace(gram)
+    if gram.shape[-1] == 0:
+        return gram
     values, vectors = xp.linalg.eigh(gram)
-    # A direction that no member uses has no leverage either.
-    floor = xp.max(values, axis=-1, keepdims=True) * machine_epsilon(bases) * 10.0
-    used = (values > floor) & (values > xp.finfo(bases.dtype).smallest_normal * 1e6)
+    floor = xp.max(values, axis=-1, keepdims=True) * machine_epsilon(gram) * 10.0
+    used = (values > floor) & (values > xp.finfo(gram.dtype).smallest_normal * 1e6)
     inverse = xp.where(used, 1.0 / xp.sqrt(xp.where(used, values, 1.0)), 0.0)
-    return Leverage(vectors * inverse[..., None, :], weights, norms)
+    return vectors * inverse[..., None, :]

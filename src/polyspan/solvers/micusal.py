@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from polyspan.arrays import Array, namespace
-from polyspan.geometry import orthonormal_columns
-from polyspan.solvers.leave_one_out import Leverage, measure_leverage
+from polyspan.solvers.assignment import Sums
+from polyspan.solvers.leave_one_out import Leverage
 from polyspan.solvers.problem import Monitor, Problem, Solution
-from polyspan.solvers.updates import exact_update, power_update
 
 # Iterations without a better assignment after which leave-one-out residuals are given up.
 PATIENCE = 10
@@ -63,9 +62,8 @@ def learn_subspaces(
             active = [active[k] for k in keep]
             which = xp.asarray(keep)
             bases, labels = xp.take(bases, which, axis=0), xp.take(labels, which, axis=1)
-            if sums.products is not None:
-                sums = replace(sums, products=xp.take(sums.products, which, axis=0))
-        bases = _update(problem, bases, labels, sums.products)
+            sums = sums.of_starts(which)
+        bases = _update(problem, bases, labels, sums)
     return [run.solution() for run in runs]
 
 
@@ -134,15 +132,15 @@ def _leverage(
     xp = namespace(bases)
     every = xp.arange(bases.shape[1], dtype=labels.dtype)
     weights = xp.astype(labels[..., None] == every, bases.dtype)
-    return measure_leverage(problem.rows, bases, weights, problem.norms)
+    return problem.leverage(bases, weights)
 
 
-def _update(problem: Problem, bases: Array, labels: Array, products: Array | None) -> Array:
-    if products is not None:
-        return power_update(problem, bases, products)
+def _update(problem: Problem, bases: Array, labels: Array, sums: Sums) -> Array:
+    if sums.products is not None:
+        return problem.power_step(bases, sums)
     xp = namespace(bases)
     return xp.stack(
-        [exact_update(problem, bases[k, ...], labels[:, k]) for k in range(bases.shape[0])]
+        [problem.exact_step(bases[k, ...], labels[:, k]) for k in range(bases.shape[0])]
     )
 
 
@@ -189,7 +187,4 @@ def _worst_represented(problem: Problem, solution: Solution, turn: int, n_empty:
     members = xp.take(rows.X, chosen, axis=0)
     if rows.mean is not None:
         members = members - rows.mean
-    u, _, _ = xp.linalg.svd(members.T, full_matrices=False)
-    if u.shape[1] < s:
-        u = xp.concat([u, solution.bases[0, ...]], axis=1)
-    return orthonormal_columns(u[:, :s])
+    return problem.through(members, solution.bases[0, ...])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyspan.arrays import (
     Array,
@@ -18,6 +18,7 @@ from polyspan.arrays import (
     transpose,
 )
 from polyspan.geometry import orthonormal_columns
+from polyspan.solvers.affine import AffineProblem, join, split
 from polyspan.solvers.problem import Problem
 
 # Where the squared mean outweighs the mean squared spread by more than this, subtracting it after
@@ -38,19 +39,30 @@ class Prepared:
     """Orthonormal basis of the working coordinates, (n_features, n_working), or None."""
 
     def outward(self, bases: Array) -> Array:
-        """Take bases from working coordinates to those of the data."""
-        return bases if self.span is None else self.span @ bases
+        """Take bases (or frames) from working coordinates to those of the data."""
+        bases = bases if self.span is None else self.span @ bases
+        return self._scaled(bases, 1.0 / self.scale)
 
     def inward(self, bases: Array) -> Array:
-        """Take bases inside the span to working coordinates."""
-        return bases if self.span is None else transpose(self.span) @ bases
+        """Take bases (or frames) inside the span to working coordinates."""
+        bases = bases if self.span is None else transpose(self.span) @ bases
+        return self._scaled(bases, self.scale)
+
+    def _scaled(self, frames: Array, factor: float) -> Array:
+        """Points of affine subspaces have the scale of the data; bases have none."""
+        if factor == 1.0 or not isinstance(self.problem, AffineProblem):
+            return frames
+        bases, anchors = split(frames)
+        return join(bases, anchors * factor)
 
     def objective(self, value: float) -> float:
         """Take an objective to the units of the data (for finite λ it has none)."""
         return value if self.problem.pull else (value / self.scale) / self.scale
 
 
-def prepare(X: Array, lam: float, *, center: bool, start: Array | None = None) -> Prepared:
+def prepare(
+    X: Array, lam: float, *, center: bool, start: Array | None = None, affine: bool = False
+) -> Prepared:
     """Centre, scale where squares would overflow, and reduce to the span where that is smaller.
 
     Parameters
@@ -58,7 +70,10 @@ def prepare(X: Array, lam: float, *, center: bool, start: Array | None = None) -
     X : array of shape (n_samples, n_features)
         Finite; neither changed nor, if it has many rows, copied.
     start : array of shape (n_subspaces, n_features, subspace_dim), default=None
-        Bases that the user gives; they may leave the span of the data.
+        Bases that the user gives; they may leave the span of the data. For affine subspaces
+        frames, with points relative to the mean.
+    affine : bool, default=False
+        Whether subspaces need not go through the mean.
     """
     keep_freed_memory()
     xp = namespace(X)
@@ -78,7 +93,8 @@ def prepare(X: Array, lam: float, *, center: bool, start: Array | None = None) -
     total = float(float64_sum(norms))
     rows = _choose_centring(rows, total)
     # λ‖r‖² must not change: the working residuals are scale² times those of the data.
-    problem = Problem(rows, norms, total, working_weight(lam, scale))
+    kind = AffineProblem if affine else Problem
+    problem = kind(rows, norms, total, working_weight(lam, scale))
     prepared = Prepared(problem, mean / scale, scale)
     return _reduce_to_span(prepared, start)
 
@@ -122,10 +138,4 @@ def _reduce_to_span(prepared: Prepared, start: Array | None) -> Prepared:
     span = orthonormal_columns(xp.concat(columns, axis=1))
     working = rows.centred(slice(0, n)) @ span
     reduced = Rows(working, None, chunk_rows(n_working, item_bytes(working)))
-    problem = prepared.problem
-    return Prepared(
-        Problem(reduced, problem.norms, problem.total, problem.lam),
-        prepared.mean,
-        prepared.scale,
-        span,
-    )
+    return replace(prepared, problem=replace(prepared.problem, rows=reduced), span=span)

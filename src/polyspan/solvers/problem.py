@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, Rows, machine_epsilon, namespace
-from polyspan.geometry import closeness
+from polyspan.arrays import Array, Rows, machine_epsilon, namespace, transpose
+from polyspan.geometry import closeness, orthonormal_columns
 from polyspan.solvers.assignment import Sums, assign, weigh
-from polyspan.solvers.leave_one_out import Leverage
+from polyspan.solvers.leave_one_out import Leverage, measure_leverage
 from polyspan.solvers.projections import Stacked, energies, project
+from polyspan.solvers.updates import exact_update, power_update
 
 #: Called after every iteration with (start, iteration, objective, bases of that start). Returning
 #: True stops that start.
@@ -49,6 +50,26 @@ class Problem:
     ) -> tuple[Array | None, Sums]:
         """Share every sample out among the subspaces; see `assignment.weigh`."""
         return weigh(self.rows, bases, temperature, leverage=leverage, keep_weights=keep_weights)
+
+    def leverage(self, bases: Array, weights: Array) -> Leverage:
+        """Return what leave-one-out residuals need; see `leave_one_out`."""
+        return measure_leverage(self.rows, bases, weights, self.norms)
+
+    def power_step(self, bases: Array, sums: Sums) -> Array:
+        """Take one power step for all subspaces of all starts; see `updates.power_update`."""
+        return power_update(self, bases, sums.products)
+
+    def exact_step(self, bases: Array, labels: Array) -> Array:
+        """Replace every basis of one start by leading eigenvectors; see `updates`."""
+        return exact_update(self, bases, labels)
+
+    def through(self, samples: Array, old: Array) -> Array:
+        """Return a basis of the span of some samples, completed by columns of `old`."""
+        return leading_directions(samples, old)
+
+    def through_mean(self) -> Problem:
+        """Return the problem of linear subspaces: all of them through the mean."""
+        return self
 
     has_holes = False
     """Whether samples are filled anew in every step."""
@@ -125,3 +146,18 @@ class Solution:
     """Why: "converged", "max_iter" or "callback"."""
     anneal_history: tuple[float, ...] = ()
     """Free energy after every step of the annealed phase."""
+
+
+def leading_directions(samples: Array, old: Array) -> Array:
+    """Return the leading left singular vectors of samples (as rows), as many as `old` has columns.
+
+    Where the samples are too few, columns of `old` fill up.
+    """
+    xp = namespace(old)
+    s = old.shape[1]
+    if s == 0:
+        return old
+    u, _, _ = xp.linalg.svd(transpose(samples), full_matrices=False)
+    if u.shape[1] < s:
+        u = xp.concat([u, old], axis=1)
+    return orthonormal_columns(u[:, :s])

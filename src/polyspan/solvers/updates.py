@@ -6,6 +6,7 @@ A_l = pull Σ_{p≠l} D_pD_pᵀ + data S_l, with S_l the scatter of the members 
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,7 +20,9 @@ from polyspan.arrays import (
 )
 from polyspan.geometry import orthonormal_columns
 from polyspan.solvers.krylov import EXTRA, leading_subspace
-from polyspan.solvers.problem import Problem
+
+if TYPE_CHECKING:
+    from polyspan.solvers.problem import Problem
 
 # Up to this many features a dense eigensolver is cheaper than products to full accuracy.
 DENSE_FEATURES = 1024
@@ -46,6 +49,8 @@ def power_update(problem: Problem, bases: Array, products: Array) -> Array:
     """
     xp = namespace(bases)
     starts, n_subspaces, m, s = bases.shape
+    if s == 0:
+        return bases
     gradient = problem.data * products
     if problem.pull and n_subspaces > 1:
         wide = xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (starts, m, n_subspaces * s))
@@ -83,6 +88,8 @@ def exact_basis(problem: Problem, bases: Array, labels: Array, p: int) -> Array:
     """
     xp = namespace(bases)
     n_subspaces, m, s = bases.shape
+    if s == 0:
+        return bases[p, ...]
     others = [bases[q, ...] for q in range(n_subspaces) if q != p and problem.pull]
     n_members = int(xp.sum(xp.astype(labels == p, xp.int64)))
     n_columns = n_members + len(others) * s
@@ -98,7 +105,7 @@ def exact_basis(problem: Problem, bases: Array, labels: Array, p: int) -> Array:
             matrix = matrix + problem.pull * (other @ transpose(other))
         return top_eigenvectors(matrix, s)[1]
     found = leading_subspace(
-        lambda block: _apply(problem, others, labels, p, block),
+        lambda block: apply_scatter(problem, others, labels, p, block),
         bases[p, ...],
         max_cycles=MAX_CYCLES,
     )
@@ -169,7 +176,9 @@ def _scatter(rows: Rows, labels: Array, p: int) -> Array:
     return total
 
 
-def _apply(problem: Problem, others: list[Array], labels: Array, p: int, block: Array) -> Array:
+def apply_scatter(
+    problem: Problem, others: list[Array], labels: Array, p: int, block: Array
+) -> Array:
     """Return A_l times a thin block, never forming A_l."""
     product = 0.0 * block
     for part in _members(problem.rows, labels, p):
