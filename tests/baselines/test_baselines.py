@@ -270,3 +270,32 @@ def test_kernel_pca_is_one_subspace():
         RobustMCKUSaL(1, 8, gamma=1.0, random_state=0).fit(holes).impute(holes),
         atol=1e-10,
     )
+
+
+def test_kernel_pca_takes_the_number_that_held_out_noise_chooses():
+    X = load_digits(n_class=2).data[:150] / 60
+    model = KernelPCADenoiser("noise", noise=0.5, gamma=1.0, random_state=0).fit(X)
+    table = model.noise_choice_.table
+    best = min(table, key=lambda row: row["error"])
+    assert model.subspace_dim_ == best["params"]["subspace_dim"] == model.coefs_[0].shape[1]
+    assert max(row["params"]["subspace_dim"] for row in table) == 99
+    fixed = KernelPCADenoiser(model.subspace_dim_, gamma=1.0).fit(X)
+    assert np.array_equal(fixed.reconstruct(X), model.reconstruct(X))
+    again = KernelPCADenoiser("noise", noise=[0.5], gamma=1.0, random_state=0).fit(X)
+    assert [row["error"] for row in again.noise_choice_.table] == [row["error"] for row in table]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (KernelPCADenoiser("noise"), "give noise"),
+        (KernelPCADenoiser("noise", noise=0.1, kernel="precomputed"), "precomputed"),
+        (KernelPCADenoiser("noise", noise=0.1, n_splits=40), "2 \\* n_splits = 80"),
+        (KernelPCADenoiser("noise", noise=[-1.0]), "not negative"),
+        (KernelPCADenoiser("all"), "subspace_dim"),
+    ],
+)
+def test_kernel_pca_says_what_the_choice_needs(model, message):
+    X = np.eye(20)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import _fit_context, clone
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan.models.held_out_noise import NoiseChoice, search_by_noise
 from polyspan.models.kernel_model import KernelModel
 from polyspan.models.mckusal import MCKUSaL
 from polyspan.models.robust_mckusal import RobustKernelModel, RobustMCKUSaL
 
+# Numbers of components to try, in a geometric row: neighbours differ by a quarter or so.
+N_SIZES = 24
 _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 
 
@@ -35,18 +41,29 @@ class _OneSubspace:
 class KernelPCADenoiser(_OneSubspace, KernelModel):
     """Project on the leading kernel principal components and return by a pre-image.
 
-    `MCKUSaL` with one subspace. `choose_by_noise` chooses `subspace_dim` where the noise is known.
+    `MCKUSaL` with one subspace.
 
     Parameters
     ----------
-    subspace_dim : int, default=1
-        Number of components.
+    subspace_dim : int or "noise", default=1
+        Number of components; "noise" takes the number that denoises held-out samples best.
     kernel, gamma, degree, coef0, preimage
         As for `MCKUSaL`.
+    noise : float or sequence of float, default=None
+        For `subspace_dim="noise"`: expected squared norm of the noise of a new sample. It is added
+        to held-out samples; several levels are averaged.
+    n_splits : int, default=3
+        Folds of the held-out samples.
+    random_state : int, RandomState instance or None, default=None
+        Draws folds and noise.
 
     Attributes
     ----------
-    As for `MCKUSaL`.
+    subspace_dim_ : int
+        Number of components used.
+    noise_choice_ : NoiseChoice
+        With `subspace_dim="noise"`: every number tried and its error.
+    Others as for `MCKUSaL`.
 
     Examples
     --------
@@ -55,31 +72,95 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
     >>> X = load_digits(n_class=2).data / 60
     >>> KernelPCADenoiser(10, gamma=1.0).fit(X).reconstruct(X).shape
     (360, 64)
+    >>> chosen = [KernelPCADenoiser("noise", noise=level, gamma=1.0, random_state=0).fit(X)
+    ...           for level in (0.1, 1.0)]
+    >>> chosen[0].subspace_dim_ > chosen[1].subspace_dim_
+    True
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        name: MCKUSaL._parameter_constraints[name]
-        for name in ("subspace_dim", *_KERNEL_PARAMETERS, "preimage")
+        **{
+            name: MCKUSaL._parameter_constraints[name]
+            for name in ("subspace_dim", *_KERNEL_PARAMETERS, "preimage")
+        },
+        "subspace_dim": [Interval(Integral, 1, None, closed="left"), StrOptions({"noise"})],
+        "noise": [Interval(Real, 0, None, closed="left"), "array-like", None],
+        "n_splits": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
     }
     low_rank = None
     kernel_params = None
 
     def __init__(
         self,
-        subspace_dim: int = 1,
+        subspace_dim: int | str = 1,
         *,
         kernel: Any = "rbf",
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
         preimage: str = "closed_form",
+        noise: Any = None,
+        n_splits: int = 3,
+        random_state: Any = None,
     ) -> None:
-        self.subspace_dim = subspace_dim
+        self.subspace_dim = subspace_dim  # type: ignore[assignment]
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
         self.preimage = preimage
+        self.noise = noise
+        self.n_splits = n_splits
+        self.random_state = random_state
+
+    @property
+    def _dim(self) -> int:
+        return self.subspace_dim_
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components, and how many where `subspace_dim="noise"`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self : KernelPCADenoiser
+        """
+        if isinstance(self.subspace_dim, str):
+            self.noise_choice_ = self._choose(self._validate(X, reset=True))
+            self.subspace_dim_ = int(self.noise_choice_.best_params["subspace_dim"])
+        else:
+            self.subspace_dim_ = int(self.subspace_dim)
+        return super().fit(X, y)  # type: ignore[no-any-return]
+
+    def _choose(self, X: np.ndarray) -> NoiseChoice:
+        if self.noise is None:
+            raise ValueError(
+                'subspace_dim="noise" needs the noise that new samples will have: give noise, the '
+                "expected squared norm of the noise of a sample"
+            )
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            raise ValueError(
+                'subspace_dim="noise" needs samples to add noise to, not a precomputed kernel: '
+                "give a number of components"
+            )
+        if len(X) < 2 * self.n_splits:
+            raise ValueError(
+                f"n_samples={len(X)} is fewer than 2 * n_splits = {2 * self.n_splits}: give a "
+                "number of components, or more samples"
+            )
+        # A fold leaves out at most ⌈n/n_splits⌉ samples; centred, the others span one less.
+        most = len(X) - -(-len(X) // self.n_splits) - 1
+        sizes = np.unique(np.geomspace(1, most, N_SIZES).round().astype(int)).tolist()
+        single = clone(self).set_params(subspace_dim=1)
+        return search_by_noise(
+            single, X, self.noise, {"subspace_dim": sizes}, self.n_splits, self.random_state
+        )
 
 
 class RobustKernelPCA(_OneSubspace, RobustKernelModel):

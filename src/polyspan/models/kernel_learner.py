@@ -29,6 +29,12 @@ class KernelLearner(KernelUnionBase):
     """Fit a union of subspaces of a feature space from several starts."""
 
     subspace_dim: int
+
+    @property
+    def _dim(self) -> int:
+        """The dimension to learn; a class may choose it from the data."""
+        return self.subspace_dim
+
     lam: float
     init: Any
     gkiop_seeds: Any
@@ -110,7 +116,7 @@ class KernelLearner(KernelUnionBase):
 
     def _rules(self, floor: float) -> KernelRules:
         return KernelRules(
-            self.subspace_dim,
+            self._dim,
             float(self.lam),
             self.max_iter,
             float(self.tol),
@@ -165,10 +171,10 @@ class KernelLearner(KernelUnionBase):
         return StartPlan(self.init, self.n_subspaces, self.n_neighbors, seeds)
 
     def _check_sizes(self, n: int) -> None:
-        if self.subspace_dim * self.n_subspaces > n:
+        if self._dim * self.n_subspaces > n:
             raise ValueError(
                 f"n_samples={n} is fewer than n_subspaces * subspace_dim = {self.n_subspaces} * "
-                f"{self.subspace_dim}: every sample could have a direction of its own; lower "
+                f"{self._dim}: every sample could have a direction of its own; lower "
                 "n_subspaces or subspace_dim, or give more samples"
             )
 
@@ -181,11 +187,11 @@ class KernelLearner(KernelUnionBase):
                 "lam or n_init"
             )
         dims = solution.subspaces.dimensions
-        short = np.flatnonzero((dims < self.subspace_dim) & (counts > 0))
+        short = np.flatnonzero((dims < self._dim) & (counts > 0))
         if len(short):
             warn_user(
                 f"subspaces {short.tolist()} have {dims[short].tolist()} directions, fewer than "
-                f"subspace_dim={self.subspace_dim}: their samples span no more"
+                f"subspace_dim={self._dim}: their samples span no more"
             )
         if solution.stopped == "max_iter":
             message = (
