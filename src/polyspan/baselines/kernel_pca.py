@@ -89,6 +89,8 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
         "random_state": ["random_state"],
     }
     low_rank = None
+    subspace_dim_: int
+    noise_choice_: NoiseChoice
     kernel_params = None
 
     def __init__(
@@ -116,7 +118,7 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
 
     @property
     def _dim(self) -> int:
-        return self.subspace_dim_
+        return int(self.subspace_dim_)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
