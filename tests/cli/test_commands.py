@@ -218,6 +218,34 @@ def test_impute_keeps_texts_and_the_very_characters(run, tmp_path):
     assert changed == 6
 
 
+def test_impute_mixed_columns_of_parquet(run, tmp_path):
+    x = np.arange(1.0, 41.0)
+    frame = pd.DataFrame(
+        {
+            "text": ["a"] * 40,
+            "single": x.astype(np.float32) / 3,
+            "double": 2 * x / 3,
+            "whole": pd.array((3 * x).astype(int), dtype="Int64"),
+        }
+    )
+    holes = frame.copy()
+    for k, name in enumerate(("single", "double", "whole")):
+        holes.loc[k::4, name] = None
+    holes.to_parquet(tmp_path / "t.parquet")
+    words = ("-L", 1, "-s", 1, "--drop", "text", "--set", "fill_prior=0.0")
+    assert run("impute", "t.parquet", "-o", "f.parquet", *words).exit_code == 0
+    filled = pd.read_parquet("f.parquet")
+    assert list(filled["text"]) == list(frame["text"])
+    assert filled["single"].dtype == np.float32
+    for name in ("single", "double", "whole"):
+        seen = holes[name].notna()
+        assert (filled[name][seen] == holes[name][seen]).all()
+        np.testing.assert_allclose(filled[name].astype(float), frame[name].astype(float), rtol=1e-4)
+    # To a format without text only the numbers go.
+    assert run("impute", "t.parquet", "-o", "f.npy", *words).exit_code == 0
+    assert np.load("f.npy").shape == (40, 3)
+
+
 def test_impute_with_odd_options(run, shelf, tmp_path):
     done = run("impute", shelf / "holes.csv", "-o", "f.csv")
     assert done.exit_code == 2

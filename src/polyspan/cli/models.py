@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 import rich
 import typer
-from rich.console import Console
-from rich.table import Table as RichTable
 from sklearn.callback import ProgressBar
 
 from polyspan.cli.app import Data, Debug, Force, Model, Output, Quiet, command
 from polyspan.cli.failures import CommandError, check_output, reading, say, writing
 from polyspan.cli.methods import METHODS, make_model
 from polyspan.cli.outputs import write_array, write_filled
+from polyspan.cli.show import learned, report_written, show, summary
 from polyspan.cli.tables import ENDINGS, Table, model_names, read_table
 from polyspan.files import whole_file
 from polyspan.persistence import load_model, model_bytes, model_info
@@ -107,7 +106,7 @@ def fit(
         if labels_out is not None:
             write_array(model.labels_, labels_out, ["label"], key="labels", force=force)
     if not quiet:
-        _show(_summary(model, table, method))
+        show(summary(model, table, method))
 
 
 @command("predict", panel=PANEL, epilog="polyspan predict model.skops new.csv -o labels.csv")
@@ -139,7 +138,7 @@ def predict(
     write_array(
         values, output, names, key="distances" if distances else "labels", force=force
     )  # fmt: skip
-    _report_written(output, table, quiet)
+    report_written(output, table, quiet)
 
 
 @command("reconstruct", panel=PANEL, epilog="polyspan reconstruct model.skops noisy.npy -o out.npy")
@@ -164,7 +163,7 @@ def reconstruct(
     write_array(
         values, output, None if names is None else list(names), key=table.key or "X", force=force
     )
-    _report_written(output, table, quiet)
+    report_written(output, table, quiet)
 
 
 @command("impute", panel=PANEL, epilog="polyspan impute holes.csv -o filled.csv -L 5 -s 13")
@@ -215,7 +214,7 @@ def impute(
         say("note", f"{data} has no missing entries: {output} is a copy")
     filled = np.asarray(_ask(model, "impute")(table.for_model(model)))
     write_filled(table, filled, output, force=force)
-    _report_written(output, table, quiet)
+    report_written(output, table, quiet)
 
 
 @command("info", panel=PANEL, epilog="polyspan info model.skops")
@@ -230,14 +229,14 @@ def info(model_file: Model, debug: Debug = False) -> None:
         for name, value in model.get_params().items()
         if isinstance(value, np.ndarray) or value != defaults[name]
     }
-    rows |= _learned(model)
+    rows |= learned(model)
     rows["features"] = str(model.n_features_in_)
     names = model_names(model)
     if names is not None:
         rows["columns"] = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
     rows["saved by"] = ", ".join(f"{name} {value}" for name, value in about.versions.items())
     rows["sha256"] = about.sha256
-    _show(rows)
+    show(rows)
 
 
 def _read(
@@ -283,47 +282,3 @@ def _fit(model: Any, table: Table, method: str, quiet: bool) -> None:
         rich.reconfigure(stderr=True)
         model.set_callbacks(ProgressBar())
     model.fit(table.for_fit())
-
-
-def _summary(model: Any, table: Table, method: str) -> dict[str, str]:
-    n, m = table.X.shape
-    share = f" ({table.n_missing / table.X.size:.1%})" if table.n_missing else ""
-    return {
-        "method": f"{method} ({type(model).__name__})",
-        "samples": str(n),
-        "features": str(m),
-        "missing entries": f"{table.n_missing}{share}",
-        **_learned(model),
-    }
-
-
-def _learned(model: Any) -> dict[str, str]:
-    """Return what the fit reached, as far as the class says it."""
-    rows = {}
-    for name, title in (("objective_", "objective"), ("inertia_", "inertia"), ("error_", "error")):
-        if hasattr(model, name):
-            rows[title] = f"{getattr(model, name):.6g}"
-    if hasattr(model, "n_iter_"):
-        rows["iterations"] = str(model.n_iter_)
-    if hasattr(model, "converged_"):
-        rows["converged"] = "yes" if model.converged_ else "no"
-    labels = model.labels_[model.labels_ >= 0]
-    counts = np.bincount(labels, minlength=getattr(model, "_n_features_out", 0))
-    rows["members"] = " ".join(str(count) for count in counts)
-    return rows
-
-
-def _show(rows: dict[str, str]) -> None:
-    table = RichTable(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows.items():
-        table.add_row(name, rich.markup.escape(value))
-    Console(highlight=False).print(table)
-
-
-def _report_written(output: Path, table: Table, quiet: bool) -> None:
-    if not quiet:
-        Console(highlight=False).print(
-            f"{len(table.X)} rows written to {output}", soft_wrap=True, markup=False
-        )

@@ -72,6 +72,8 @@ def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -
 
 
 def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
+    import pandas as pd
+
     for j, k in enumerate(table.used):
         rows = np.flatnonzero(np.isnan(table.X[:, j]))
         if not len(rows):
@@ -80,12 +82,10 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
         values = filled[rows, j]
         if as_text:
             column.iloc[rows] = [repr(value.item()) for value in values]
-        elif str(column.dtype).lower().startswith(("int", "uint")):
-            # Nullable integers cannot hold what is filled in.
-            column = column.astype("Float64")
-            column.iloc[rows] = values
         else:
-            column.iloc[rows] = values
+            if not pd.api.types.is_float_dtype(column.dtype):
+                column = column.astype("Float64")  # integers cannot hold what is filled in
+            column.iloc[rows] = values.astype(str(column.dtype).lower())
         frame.isetitem(k, column)
 
 

@@ -83,7 +83,7 @@ def read_table(
     header : {"auto", "yes", "no"}
         Whether the first line of a .csv file holds names.
     wanted : tuple of str, default=None
-        Names that a model knows: where the file has them all, they are taken in this order.
+        Names that a model knows: where the file has names, these are taken, in this order.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
@@ -232,7 +232,7 @@ def _positions(
 def _by_name(
     path: Path, names: tuple[str, ...], used: list[int], wanted: tuple[str, ...]
 ) -> list[int]:
-    """Take the columns that a model knows; where one is missing, leave the choice as it is."""
+    """Take the columns that a model knows, in its order; each of them must be there."""
     place = {names[k]: k for k in used}
     missing = [name for name in wanted if name not in place]
     if missing:
