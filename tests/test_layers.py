@@ -10,7 +10,8 @@ import polyspan
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
     "arrays", "geometry", "kernels", "solvers", "metrics", "datasets", "models", "baselines",
-    "model_selection", "batch", "images", "plotting", "compare", "experiments", "report", "cli",
+    "model_selection", "batch", "images", "plotting", "compare", "files", "persistence",
+    "experiments", "report", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"arrays", "geometry"},

@@ -5,6 +5,7 @@ from importlib.metadata import version
 from polyspan import datasets, geometry, kernels, metrics
 from polyspan.compare import Comparison, compare
 from polyspan.models import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
+from polyspan.persistence import load_model, save_model
 
 __version__ = version("polyspan")
 __all__ = [
@@ -18,5 +19,7 @@ __all__ = [
     "datasets",
     "geometry",
     "kernels",
+    "load_model",
     "metrics",
+    "save_model",
 ]

@@ -1,6 +1,7 @@
 """At home in scikit-learn: its checks, pipelines, searches, frames, callbacks."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polyspan import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
-from polyspan.datasets import make_union_of_subspaces
+from polyspan.datasets import make_union_of_subspaces, mask_entries
 
 DATA = make_union_of_subspaces(
     (30, 30, 30), n_features=12, subspace_dim=2, spread=0.4, noise=0.05, random_state=0
@@ -178,3 +179,13 @@ def test_scoring_monitor_follows_the_fit():
     scores = [row["fit"] for row in rows]
     assert len(scores) >= 80
     assert scores[-1] > scores[0]
+
+
+@pytest.mark.parametrize("kind", [RobustMiCUSaL, RobustMCKUSaL], ids=lambda kind: kind.__name__)
+def test_imputing_a_named_table_raises_no_warning(kind):
+    holes = pd.DataFrame(mask_entries(DATA.X, 0.1, random_state=0), columns=NAMES)
+    model = kind(2, 2, random_state=0).fit(holes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        filled = model.impute(holes)
+    assert np.isfinite(filled).all()

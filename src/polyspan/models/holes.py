@@ -133,8 +133,9 @@ class UnionWithHoles(SubspaceLearner):
         -------
         X_filled : ndarray of shape (n_samples, n_features)
         """
-        X = self._validate(X, reset=False)
+        # What was given still has the names of its columns, which `reconstruct` checks.
         filled = self.reconstruct(X)
+        X = self._validate(X, reset=False)
         return np.where(np.isnan(X), filled.astype(X.dtype, copy=False), X)
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -90,8 +90,10 @@ class RobustKernelModel(KernelModel):
         -------
         X_filled : ndarray of shape (n_samples, n_features)
         """
+        # What was given still has the names of its columns, which `reconstruct` checks.
+        filled = self.reconstruct(X)
         X = self._validate(X, reset=False)
-        return np.where(np.isnan(X), self.reconstruct(X), X)
+        return np.where(np.isnan(X), filled, X)
 
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
         if not reset:

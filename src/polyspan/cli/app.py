@@ -1,0 +1,104 @@
+"""The typer application, and how a function becomes a command of it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import traceback
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from polyspan.cli.failures import EXPLAINED, explain, say, short_warnings
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Options that several commands share.
+Data = Annotated[
+    Path, typer.Argument(help="Samples as rows: .npy, .npz, .csv or .parquet.", show_default=False)
+]
+Model = Annotated[
+    Path, typer.Argument(help="A model that `polyspan fit` saved.", show_default=False)
+]
+Output = Annotated[
+    Path, typer.Option("-o", "--output", help="File to write.", show_default=False)
+]  # fmt: skip
+Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+EPILOG = "\n".join(
+    [
+        "[bold]Examples[/bold]",
+        "  polyspan fit train.csv -o model.skops -L 5 -s 13",
+        "  polyspan predict model.skops new.csv -o labels.csv",
+        "  polyspan impute holes.csv -o filled.csv -L 5 -s 13",
+        "",
+        "[bold]Exit codes[/bold]",
+        *(f"  {int(code):>3d}  {meaning}" for code, meaning in EXPLAINED.items()),
+    ]
+)
+
+app = typer.Typer(
+    help="Learn unions of subspaces from tables, and use them: cluster, denoise, fill holes.\n\n"
+    "Samples are rows. Blank cells, NA and NaN are missing entries. "
+    "`polyspan COMMAND --help` shows the options of a command.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def command(name: str, *, panel: str, epilog: str | None = None) -> Callable[[Function], Function]:
+    """Make a function a command: its errors become a message and an exit code.
+
+    Parameters
+    ----------
+    name : str
+        What is typed after `polyspan`.
+    panel : str
+        The group on the help page.
+    epilog : str, default=None
+        Examples, below the options.
+    """
+
+    def register(function: Function) -> Function:
+        @functools.wraps(function)
+        def guarded(*args: Any, **options: Any) -> Any:
+            with short_warnings():
+                try:
+                    return function(*args, **options)
+                except (typer.Exit, typer.BadParameter, BrokenPipeError, SystemExit):
+                    raise
+                except BaseException as error:
+                    code, message = explain(error)
+                    if options.get("debug"):
+                        traceback.print_exc(file=sys.stderr)
+                    say("error", message)
+                    raise typer.Exit(int(code)) from None
+
+        app.command(name, rich_help_panel=panel, epilog=epilog, no_args_is_help=False)(guarded)
+        return function
+
+    return register
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"polyspan {version('polyspan')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Hold the options before the command."""

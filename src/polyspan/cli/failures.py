@@ -1,0 +1,129 @@
+"""What can go wrong at the command line: exit codes, and messages in place of tracebacks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from polyspan.files import check_target
+from polyspan.persistence import ModelFileError
+
+STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+class Code(IntEnum):
+    """Exit codes, the same for all commands."""
+
+    DATA = 1
+    USAGE = 2  # typer's own
+    UNREADABLE = 3
+    EXISTS = 4
+    UNWRITABLE = 5
+    BUG = 70
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+EXPLAINED = {
+    0: "all went well",
+    Code.DATA: "the data or the options do not fit (shape, sizes, missing entries)",
+    Code.USAGE: "an unknown command or option, or one that is missing",
+    Code.UNREADABLE: "an input file is missing or cannot be read, or is no model",
+    Code.EXISTS: "the output exists already; --force replaces it",
+    Code.UNWRITABLE: "the output could not be written (full disk, no permission)",
+    Code.BUG: "an error in polyspan itself; --debug shows where",
+    Code.INTERRUPTED: "interrupted with Ctrl-C",
+}
+
+
+class CommandError(Exception):
+    """A failure with a message for the user and an exit code."""
+
+    def __init__(self, message: str, code: Code = Code.DATA) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def explain(error: BaseException) -> tuple[Code, str]:
+    """Return the exit code and the message of an error."""
+    if isinstance(error, CommandError):
+        return error.code, str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return Code.INTERRUPTED, "interrupted; no output was written"
+    if isinstance(error, ModelFileError):
+        return Code.UNREADABLE, str(error)
+    if isinstance(error, MemoryError):
+        return Code.DATA, f"not enough memory: {error}"
+    if isinstance(error, ValueError | ImportError):
+        return Code.DATA, str(error)
+    return Code.BUG, f"unexpected {type(error).__name__}: {error} (--debug shows where)"
+
+
+def say(kind: str, message: str) -> None:
+    """Write one line to the standard error: an error, a warning or a note."""
+    # Made anew each time: the stream may have been replaced. Soft wrap leaves the line whole, so
+    # that it can be searched for.
+    console = Console(stderr=True)
+    text = Text.assemble((f"{kind}: ", STYLES[kind]), " ".join(message.split()))
+    console.print(text, soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def short_warnings() -> Iterator[None]:
+    """Show the warnings that models raise as one line each, and each only once."""
+    seen = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        # Those meant for programmers do not help at a shell.
+        if issubclass(category, DeprecationWarning | FutureWarning | ImportWarning):
+            return
+        if str(message) not in seen:
+            seen.add(str(message))
+            say("warning", str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn the ways in which a file cannot be read into messages."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CommandError(f"{path} does not exist", Code.UNREADABLE) from error
+    except IsADirectoryError as error:
+        raise CommandError(f"{path} is a folder: give a file", Code.UNREADABLE) from error
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror or error}"
+        raise CommandError(message, Code.UNREADABLE) from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the ways in which a file cannot be written into messages."""
+    try:
+        yield
+    except FileExistsError as error:
+        message = f"{path} exists already: --force replaces it"
+        raise CommandError(message, Code.EXISTS) from error
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror or error}"
+        raise CommandError(message, Code.UNWRITABLE) from error
+
+
+def check_output(path: Path, *, force: bool, endings: tuple[str, ...] | None = None) -> None:
+    """Fail before the work where an output could not be written after it."""
+    if endings is not None and path.suffix.lower() not in endings:
+        raise CommandError(f"{path}: the name of an output must end in {', '.join(endings)}")
+    with writing(path):
+        check_target(path, overwrite=force)

@@ -1,0 +1,102 @@
+"""Names and options of the methods that the command line can fit."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import typer
+
+from polyspan import baselines, models
+from polyspan.cli.failures import CommandError
+
+METHODS: dict[str, type] = {
+    "micusal": models.MiCUSaL,
+    "robust": models.RobustMiCUSaL,
+    "adaptive": models.AdaptiveMiCUSaL,
+    "mckusal": models.MCKUSaL,
+    "robust-mckusal": models.RobustMCKUSaL,
+    "ksubspaces": baselines.KSubspaces,
+    "ssc": baselines.SparseSubspaceClustering,
+    "robust-ssc": baselines.RobustSparseSubspaceClustering,
+    "tsc": baselines.ThresholdingSubspaceClustering,
+    "block-sparse": baselines.BlockSparseDictionary,
+    "grouse": baselines.GROUSE,
+    "kgrouse": baselines.KGROUSE,
+    "kernel-kmeans": baselines.KernelKMeans,
+    "kernel-pca": baselines.KernelPCADenoiser,
+    "robust-kernel-pca": baselines.RobustKernelPCA,
+}
+#: What -L and -s set: the first of these names that a method has.
+NUMBER = ("n_subspaces", "max_subspaces", "n_clusters")
+DIMENSION = ("subspace_dim", "max_dim")
+
+
+def make_model(
+    method: str,
+    *,
+    subspaces: int | None,
+    dim: int | None,
+    others: dict[str, Any],
+    seed: int,
+    settings: list[str],
+) -> Any:
+    """Return an estimator with the parameters that were given.
+
+    Parameters
+    ----------
+    method : str
+        A name of `METHODS`.
+    subspaces, dim : int or None
+        -L and -s.
+    others : dict
+        Parameters that have an option of their own; None where it was not given.
+    seed : int
+        For `random_state`, where the method has one.
+    settings : list of str
+        "name=value" for any other parameter.
+    """
+    if method not in METHODS:
+        raise typer.BadParameter(
+            f"{method!r} is none of {', '.join(METHODS)}", param_hint="--method"
+        )
+    kind = METHODS[method]
+    known = set(kind().get_params())
+    chosen = _parse(settings)
+    for flag, names, value in (("-L", NUMBER, subspaces), ("-s", DIMENSION, dim)):
+        name = next((name for name in names if name in known), None)
+        if value is not None:
+            if name is None:
+                raise CommandError(f"--method {method} has no {names[0]}: leave {flag} out")
+            chosen[name] = value
+        elif name is not None and name not in chosen:
+            raise typer.BadParameter(
+                f"--method {method} needs it ({name}); polyspan.model_selection.choose_size "
+                "helps to find sizes",
+                param_hint=flag,
+            )
+    chosen.update({name: value for name, value in others.items() if value is not None})
+    unknown = sorted(set(chosen) - known)
+    if unknown:
+        raise CommandError(
+            f"--method {method} has no {', '.join(unknown)}: it has {', '.join(sorted(known))}"
+        )
+    if "random_state" in known:
+        chosen.setdefault("random_state", seed)
+    return kind(**chosen)
+
+
+def _parse(settings: list[str]) -> dict[str, Any]:
+    """Read name=value pairs; a value is a Python literal, or else a word."""
+    found: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"{setting!r} is not name=value", param_hint="--set")
+        text = text.strip()
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            value = float("inf") if text in ("inf", "+inf") else text
+        found[name.strip()] = value
+    return found

@@ -1,0 +1,97 @@
+"""Results to .npy, .npz, .csv and .parquet files, written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyspan.cli.csv_files import Layout, read_text, write_csv
+from polyspan.cli.failures import writing
+from polyspan.cli.tables import Table
+from polyspan.files import whole_file
+
+
+def write_array(
+    values: np.ndarray, path: Path, names: list[str] | None, *, key: str, force: bool
+) -> None:
+    """Write an array in the format that the name of the file asks for.
+
+    Parameters
+    ----------
+    values : array of one or two dimensions
+    path : Path
+    names : list of str or None
+        Of the columns, for .csv and .parquet; None: a .csv file without a header, and names
+        "0", "1", … in a .parquet file, which must have some.
+    key : str
+        Name of the array in a .npz file.
+    force : bool
+        Whether a file that is there may be replaced.
+    """
+    with writing(path), whole_file(path, overwrite=force) as part:
+        put_array(values, part, names, key=key)
+
+
+def put_array(values: np.ndarray, part: Path, names: list[str] | None, *, key: str) -> None:
+    """Write an array to a file that is not in its place yet."""
+    ending = part.suffix.lower()
+    if ending == ".npy":
+        np.save(part, values, allow_pickle=False)
+    elif ending == ".npz":
+        with part.open("wb") as file:
+            named: dict[str, Any] = {key: values}
+            np.savez(file, **named)
+    else:
+        import pandas as pd
+
+        columns = names or [str(k) for k in range(1 if values.ndim == 1 else values.shape[1])]
+        frame = pd.DataFrame(values.reshape(len(values), -1), columns=columns)
+        _put_frame(frame, part, Layout(",", None if names is None else tuple(names)))
+
+
+def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -> None:
+    """Write a table with its missing entries filled and all else as it was.
+
+    From .csv to .csv the other cells keep their very characters; columns that were left out, texts
+    among them, are carried over. Between a table and an array format only the numbers go.
+    """
+    frames = (".csv", ".parquet")
+    with writing(path), whole_file(path, overwrite=force) as part:
+        if table.frame is None or path.suffix.lower() not in frames:
+            values = np.where(np.isnan(table.X), filled, table.X).astype(table.X.dtype, copy=False)
+            names = None if table.names is None else list(table.names)
+            put_array(values, part, names, key=table.key or "X")
+            return
+        layout = table.layout or Layout(",", tuple(str(name) for name in table.frame.columns))
+        as_text = table.layout is not None and path.suffix.lower() == ".csv"
+        frame = read_text(table.path, layout) if as_text else table.frame.copy()
+        _fill(frame, table, filled, as_text)
+        _put_frame(frame, part, layout)
+
+
+def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
+    import pandas as pd
+
+    for j, k in enumerate(table.used):
+        rows = np.flatnonzero(np.isnan(table.X[:, j]))
+        if not len(rows):
+            continue
+        column = frame.iloc[:, k].copy()
+        values = filled[rows, j]
+        if as_text:
+            column.iloc[rows] = [repr(value.item()) for value in values]
+        else:
+            if not pd.api.types.is_float_dtype(column.dtype):
+                column = column.astype("Float64")  # integers cannot hold what is filled in
+            column.iloc[rows] = values.astype(str(column.dtype).lower())
+        frame.isetitem(k, column)
+
+
+def _put_frame(frame: Any, part: Path, layout: Layout) -> None:
+    if part.suffix.lower() == ".csv":
+        write_csv(frame, part, layout)
+    else:
+        frame.columns = [str(name) for name in frame.columns]
+        frame.to_parquet(part, engine="pyarrow", index=False)

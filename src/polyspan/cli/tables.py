@@ -1,0 +1,255 @@
+"""Tables of numbers from .npy, .npz, .csv and .parquet files."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyspan.cli.csv_files import Layout, check_unique, is_number, read_csv
+from polyspan.cli.failures import Code, CommandError, reading, say
+
+ENDINGS = (".npy", ".npz", ".csv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Table:
+    """The numbers of a file, and what is needed to write them back in the same form."""
+
+    path: Path
+    X: np.ndarray
+    """Samples as rows; NaN where missing."""
+    names: tuple[str, ...] | None
+    """Of the columns; None where the file has none."""
+    frame: Any = None
+    """All columns of a .csv or .parquet file."""
+    used: tuple[int, ...] = ()
+    """Which columns of `frame` are in `X`."""
+    layout: Layout | None = None
+    """Of a .csv file."""
+    key: str | None = None
+    """Of the array in a .npz file."""
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing entries."""
+        return int(np.isnan(self.X).sum())
+
+    def for_fit(self) -> Any:
+        """Return what `fit` takes, with names where there are any."""
+        return _named(self.X, self.names)
+
+    def for_model(self, model: Any) -> Any:
+        """Return what the methods of a fitted model take; check the number of columns."""
+        known = model_names(model)
+        n, expected = self.X.shape[1], int(model.n_features_in_)
+        if n != expected:
+            shown = "" if known is None else f" ({', '.join(known[:10])}{', …' * (n > 10)})"
+            raise CommandError(
+                f"{self.path} has {n} columns, but the model was fitted to {expected}{shown}: "
+                "choose them with --columns or --drop"
+            )
+        return _named(self.X, known)
+
+
+def model_names(model: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns that a model was fitted to."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def read_table(
+    path: Path,
+    *,
+    key: str | None = None,
+    columns: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    header: str = "auto",
+    wanted: tuple[str, ...] | None = None,
+) -> Table:
+    """Read the numbers of a file.
+
+    Parameters
+    ----------
+    path : Path
+    key : str, default=None
+        Which array of a .npz file.
+    columns, drop : sequence of str
+        Columns to take or to leave out: names, positions from 0, ranges "2:10".
+    header : {"auto", "yes", "no"}
+        Whether the first line of a .csv file holds names.
+    wanted : tuple of str, default=None
+        Names that a model knows: where the file has names, these are taken, in this order.
+    """
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise CommandError(f"{path}: polyspan reads {', '.join(ENDINGS)}", Code.UNREADABLE)
+    if key is not None and ending != ".npz":
+        raise CommandError(f"--key is for .npz files, and {path} is none")
+    with reading(path):
+        table = _read_array(path, key) if ending in (".npy", ".npz") else _read_frame(path, header)
+    names = table.names
+    used = _chosen(path, names, table.X.shape[1] if names is None else len(names), columns, drop)
+    if wanted is not None and names is not None and not columns:
+        used = _by_name(path, names, used, wanted)
+    if not used:
+        raise CommandError(f"no column of {path} is left: see --columns and --drop")
+    X = table.X[:, used] if table.frame is None else _numbers(path, table, used)
+    chosen = None if names is None else tuple(names[k] for k in used)
+    return replace(table, X=X, names=chosen, used=tuple(used))
+
+
+def _read_array(path: Path, key: str | None) -> Table:
+    # Without pickles, which could run code.
+    try:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return Table(path, _check_array(path, found), None)
+            keys = list(found.files)
+            if key is None and len(keys) != 1:
+                raise CommandError(
+                    f"{path} holds {len(keys)} arrays ({', '.join(keys)}): say which with --key"
+                )
+            key = keys[0] if key is None else key
+            if key not in keys:
+                raise CommandError(f"{path} has no array {key!r}: it holds {', '.join(keys)}")
+            return Table(path, _check_array(path, found[key]), None, key=key)
+    except CommandError:
+        raise
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        why = "it holds Python objects, which could run code" if "pickle" in str(error) else error
+        raise CommandError(f"cannot read {path}: {why}", Code.UNREADABLE) from error
+
+
+def _check_array(path: Path, found: np.ndarray) -> np.ndarray:
+    if found.dtype.kind not in "fiub":
+        raise CommandError(f"{path} holds entries of the type {found.dtype}: need real numbers")
+    if found.ndim != 2:
+        raise CommandError(
+            f"{path} holds an array of shape {found.shape}: need two dimensions, samples as rows"
+        )
+    _check_rows(path, found)
+    kept = found.dtype.kind == "f" and found.dtype.itemsize in (4, 8)
+    # In the byte order of this machine.
+    return found.astype(found.dtype.newbyteorder("=") if kept else np.float64, copy=False)
+
+
+def _check_rows(path: Path, found: Any) -> None:
+    if 0 in found.shape:
+        raise CommandError(f"{path} is empty: {found.shape[0]} rows, {found.shape[1]} columns")
+
+
+def _read_frame(path: Path, header: str) -> Table:
+    layout = None
+    if path.suffix.lower() == ".csv":
+        frame, layout = read_csv(path, header)
+        names = layout.names
+    else:
+        frame = _read_parquet(path)
+        names = tuple(str(name) for name in frame.columns)
+        check_unique(path, list(names))
+    _check_rows(path, frame)
+    return Table(path, np.empty(frame.shape), names, frame=frame, layout=layout)
+
+
+def _read_parquet(path: Path) -> Any:
+    import pandas as pd
+    import pyarrow
+
+    try:
+        with path.open("rb") as file:
+            return pd.read_parquet(file, engine="pyarrow").reset_index(drop=True)
+    except (pyarrow.ArrowException, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise CommandError(f"cannot read {path}: {reason}", Code.UNREADABLE) from error
+
+
+def _numbers(path: Path, table: Table, used: list[int]) -> np.ndarray:
+    """Return columns of a frame as numbers; refuse text and say where it is."""
+    import pandas as pd
+
+    frame = table.frame
+    text = [k for k in used if not pd.api.types.is_numeric_dtype(frame.dtypes.iloc[k])]
+    if text:
+        names = [str(k) if table.names is None else table.names[k] for k in text]
+        cells = frame.iloc[:, text[0]]
+        row = next(
+            (i for i, c in enumerate(cells) if not pd.isna(c) and not is_number(str(c))), None
+        )
+        example = "" if row is None else f" (row {row} of {names[0]}: {str(cells.iloc[row])!r})"
+        raise CommandError(
+            f"{path} has {len(text)} columns that are not numbers{example}: leave them out with "
+            f"--drop {','.join(names[:10])}{', …' * (len(names) > 10)}, or choose with --columns"
+        )
+    kinds = {str(frame.dtypes.iloc[k]).lower() for k in used}
+    dtype = np.float32 if kinds == {"float32"} else np.float64
+    X = np.empty((len(frame), len(used)), dtype=dtype)
+    for j, k in enumerate(used):
+        X[:, j] = frame.iloc[:, k].to_numpy(dtype=dtype, na_value=np.nan)
+    return X
+
+
+def _chosen(
+    path: Path,
+    names: tuple[str, ...] | None,
+    n_columns: int,
+    columns: Sequence[str],
+    drop: Sequence[str],
+) -> list[int]:
+    """Return the positions of the columns to use, in the order asked for."""
+    taken = _positions(path, names, n_columns, columns) if columns else list(range(n_columns))
+    left_out = set(_positions(path, names, n_columns, drop))
+    return [k for k in dict.fromkeys(taken) if k not in left_out]
+
+
+def _positions(
+    path: Path, names: tuple[str, ...] | None, n_columns: int, asked: Sequence[str]
+) -> list[int]:
+    known = {name: k for k, name in enumerate(names or ())}
+    found: list[int] = []
+    for item in asked:
+        # A name may itself contain commas.
+        for word in [item] if item in known else item.split(","):
+            word = word.strip()
+            first, colon, last = word.partition(":")
+            if word in known:
+                found.append(known[word])
+            elif colon and all(part == "" or part.isdigit() for part in (first, last)):
+                found.extend(range(n_columns)[int(first or 0) : int(last or n_columns)])
+            elif word.isdigit() and int(word) < n_columns:
+                found.append(int(word))
+            else:
+                shown = ", ".join((names or ())[:10]) or f"numbered 0 to {n_columns - 1}"
+                raise CommandError(f"{path} has no column {word!r}: its columns are {shown}")
+    return found
+
+
+def _by_name(
+    path: Path, names: tuple[str, ...], used: list[int], wanted: tuple[str, ...]
+) -> list[int]:
+    """Take the columns that a model knows, in its order; each of them must be there."""
+    place = {names[k]: k for k in used}
+    missing = [name for name in wanted if name not in place]
+    if missing:
+        raise CommandError(
+            f"{path} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
+            f"to: {', '.join(missing[:10])}{', …' * (len(missing) > 10)}"
+        )
+    others = [name for name in place if name not in set(wanted)]
+    if others:
+        say("note", f"columns that the model does not know are left out: {', '.join(others[:10])}")
+    return [place[name] for name in wanted]
+
+
+def _named(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
+    """Return a data frame where there are names, else the array."""
+    if names is None:
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=list(names))

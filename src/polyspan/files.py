@@ -1,0 +1,110 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """Raise an error where a file could not be written, before work is put into its content.
+
+    Parameters
+    ----------
+    path : str or Path
+    overwrite : bool, default=False
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    path : Path
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder: give the name of a file")
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{target} exists already")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist: make it first")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"the folder {target.parent} does not let you write")
+    return target
+
+
+@contextmanager
+def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a temporary file to write to, which takes the name `path` when all went well.
+
+    The temporary file lies in the same folder, so that it is renamed and not copied: a reader sees
+    the old file or the new one. Whatever goes wrong before, interrupts included, it is removed and
+    what was at `path` stays.
+
+    Parameters
+    ----------
+    path : str or Path
+    overwrite : bool, default=False
+        Whether a file that is there may be replaced.
+
+    Yields
+    ------
+    temporary : Path
+        With the suffix of `path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from polyspan.files import whole_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole_file(Path(folder) / "a.txt") as part:
+    ...         _ = part.write_text("all of it")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['a.txt']
+    """
+    target = check_target(path, overwrite=overwrite)
+    handle, name = tempfile.mkstemp(
+        dir=target.parent, prefix=f".{target.stem}.", suffix=f".part{target.suffix}"
+    )
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        _flush(temporary)
+        os.chmod(temporary, _mode(target))
+        _rename(temporary, target, overwrite=overwrite)
+    finally:
+        # After the rename there is none.
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _flush(path: Path) -> None:
+    """Wait until the content is on the disk: some full disks say so only here."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _mode(target: Path) -> int:
+    """Return the permissions of the file that is replaced, or those of any new file."""
+    with suppress(FileNotFoundError):
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    if not overwrite:
+        # A link, unlike a rename, fails where another process has made the file meanwhile.
+        try:
+            os.link(temporary, target)
+        except FileExistsError as error:
+            raise FileExistsError(f"{target} exists already") from error
+        except OSError:
+            pass  # a file system without links
+        else:
+            return
+    os.replace(temporary, target)

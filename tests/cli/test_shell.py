@@ -1,0 +1,138 @@
+"""The command as a process of its own: what a shell sees."""
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from polyspan import load_model
+
+COMMAND = [sys.executable, "-m", "polyspan.cli"]
+
+
+def polyspan(*words, folder, **options):
+    return subprocess.run(
+        [*COMMAND, *map(str, words)], cwd=folder, capture_output=True, text=True, **options
+    )
+
+
+@pytest.mark.parametrize(("first", "second"), [(".csv", ".parquet"), (".npz", ".npy")])
+def test_fit_here_predict_there(shelf, read, tmp_path, first, second):
+    labels, distances = f"l{first}", f"d{second}"
+    words = ("-L", 2, "-s", 2, "--labels-out", labels)
+    done = polyspan("fit", shelf / f"x{first}", "-o", "m.skops", *words, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("micusal", "samples", "60", "objective", "converged", "30 30"):
+        assert word in done.stdout
+    data = shelf / f"x{second}"
+    done = polyspan("predict", "m.skops", data, "-o", distances, "--distances", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    # Bit-equal to what a third process, this one, makes of the same files.
+    model = load_model(tmp_path / "m.skops")
+    X, names = read(data)
+    X = X if names is None else pd.DataFrame(X, columns=names)
+    np.testing.assert_array_equal(read(tmp_path / distances)[0], model.transform(X))
+    np.testing.assert_array_equal(read(tmp_path / labels)[0].ravel(), model.predict(X))
+    assert names is None or list(model.feature_names_in_) == names
+    assert sorted(os.listdir(tmp_path)) == sorted(["m.skops", labels, distances])
+
+
+def test_the_installed_script_and_the_other_commands(shelf, read, tmp_path):
+    script = shutil.which("polyspan", path=str(Path(sys.executable).parent))
+    assert script is not None
+    done = subprocess.run(
+        [script, "reconstruct", shelf / "complete.skops", shelf / "x.csv", "-o", "r.parquet"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "60 rows written to r.parquet\n")
+    X, names = read(shelf / "x.csv")
+    frame = pd.DataFrame(X, columns=names)
+    model = load_model(shelf / "complete.skops")
+    values, columns = read(tmp_path / "r.parquet")
+    assert columns == names
+    np.testing.assert_array_equal(values, model.reconstruct(frame))
+
+    done = polyspan("impute", shelf / "holes.npy", "-o", "f.npy", "-L", 2, "-s", 2, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    holes, filled = np.load(shelf / "holes.npy"), np.load(tmp_path / "f.npy")
+    seen = ~np.isnan(holes)
+    np.testing.assert_array_equal(filled[seen], holes[seen])
+    error = np.abs(filled - np.load(shelf / "x.npy"))[~seen]
+    assert np.median(error) < 0.1 < np.median(np.abs(np.load(shelf / "x.npy")))
+
+
+def test_bad_input_from_a_shell(shelf, tmp_path):
+    (tmp_path / "m.skops").write_text("not a model")
+    data = shelf / "holes.csv"
+    for words, code, message in (
+        (("predict", "m.skops", data, "-o", "out.csv"), 3, "error: m.skops is not a polyspan"),
+        (("fit", data, "-o", "out.skops", "-L", 2, "-s", 2), 1, "--method robust"),
+    ):
+        done = polyspan(*words, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+        assert os.listdir(tmp_path) == ["m.skops"]
+
+
+def test_a_full_disk_leaves_nothing(shelf, tmp_path):
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    (tmp_path / "old.csv").write_text("old")
+    done = polyspan(
+        "reconstruct", shelf / "complete.skops", shelf / "x.npy", "-o", "old.csv", "--force",
+        folder=tmp_path, preexec_fn=little_room,
+    )  # fmt: skip
+    assert done.returncode == 5
+    assert "error: cannot write old.csv: File too large" in done.stderr
+    assert os.listdir(tmp_path) == ["old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_nothing(tmp_path, sent, code):
+    np.save(tmp_path / "big.npy", np.random.RandomState(0).standard_normal((3000, 200)))
+    # A long fit that says when it has begun.
+    program = (
+        "import polyspan.cli, polyspan.models.micusal as micusal\n"
+        "plain = micusal.prepare\n"
+        "def prepare(*a, **k):\n"
+        "    print('begun', flush=True)\n"
+        "    return plain(*a, **k)\n"
+        "micusal.prepare = prepare\n"
+        "polyspan.cli.main()\n"
+    )
+    words = ["fit", "big.npy", "-o", "m.skops", "-L", "20", "-s", "10"]
+    endless = ["--set", "n_init=200", "--set", "tol=0.0", "--set", "max_iter=100000"]
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, *words, *endless],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert child.stdout.readline() == "begun\n"
+        time.sleep(0.5)
+        child.send_signal(sent)
+        _, errors = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == code
+    assert "Traceback" not in errors
+    assert ("interrupted; no output was written" in errors) == (sent == signal.SIGINT)
+    assert os.listdir(tmp_path) == ["big.npy"]
+
+
+def test_without_typer_it_says_what_to_install(tmp_path):
+    program = "import sys; sys.modules['typer'] = None; import polyspan.cli; polyspan.cli.main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'pip install "polyspan[cli]"' in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,79 @@
+"""A file appears whole under its name, or not at all."""
+
+import os
+
+import pytest
+
+from polyspan.files import check_target, whole_file
+
+
+def test_nothing_is_there_until_all_is(tmp_path):
+    target = tmp_path / "out.csv"
+    with whole_file(target) as part:
+        part.write_text("half")
+        assert part.parent == tmp_path
+        assert part.suffix == ".csv"
+        assert not target.exists()
+    assert target.read_text() == "half"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
+def test_a_failure_leaves_what_was_there(tmp_path, error):
+    target = tmp_path / "out.csv"
+    target.write_text("old")
+
+    def fail():
+        with whole_file(target, overwrite=True) as part:
+            part.write_text("new, but")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_a_file_that_comes_meanwhile_is_not_replaced(tmp_path):
+    target = tmp_path / "out.csv"
+
+    def race():
+        with whole_file(target) as part:
+            part.write_text("mine")
+            target.write_text("theirs")
+
+    with pytest.raises(FileExistsError, match="exists already"):
+        race()
+    assert target.read_text() == "theirs"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_without_links_the_file_is_renamed(tmp_path, monkeypatch):
+    def no_links(*_):
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with whole_file(tmp_path / "out.csv") as part:
+        part.write_text("all")
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_permissions_are_those_of_any_file(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with whole_file(tmp_path / "new") as part:
+        part.write_text("")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "new").chmod(0o640)
+    with whole_file(tmp_path / "new", overwrite=True) as part:
+        part.write_text("")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+
+
+def test_targets_that_cannot_be(tmp_path, monkeypatch):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        check_target(tmp_path)
+    with pytest.raises(FileNotFoundError, match="make it first"):
+        check_target(tmp_path / "no" / "out.csv")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match="does not let you write"):
+        check_target(tmp_path / "out.csv")
