@@ -97,6 +97,9 @@ class Panel:
     y_label: str = ""
     curves: Sequence[Curve] = ()
     pictures: Sequence[Picture] = ()
+    x_log: bool = False
+    y_log: bool = False
+    """Logarithmic axes; the default is linear ones."""
 
 
 @dataclass(frozen=True)
