@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from polyspan.geometry import draw_bases
 from polyspan.models.checks import check_columns_observed, check_subspace_dim
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.robust import RobustMiCUSaL
-from polyspan.solvers.grouse import sweep
+from polyspan.solvers.grouse import GrouseRules, sweep
 from polyspan.solvers.masked_preparation import Holes, observed_mean
 
 
@@ -154,7 +155,7 @@ class GROUSE(UnionWithHoles):
         values = np.where(holes.missing, 0.0, X).astype(np.float64)
         greedy = isinstance(self.step_size, str)
         step = 0.0 if greedy else float(self.step_size) / t
-        steps = step * X.shape[1] / np.maximum(holes.n_observed, 1)
+        steps = np.full(len(X), step)
         columns = np.ascontiguousarray(basis.T, dtype=np.float64)
         sweep(columns, values, holes.missing, order, steps, greedy)
         return np.asarray(np.linalg.qr(columns.T)[0])
@@ -236,3 +237,7 @@ class KGROUSE(RobustMiCUSaL):
         self.center = center
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _grouse_rules(self) -> GrouseRules:
+        # The weights m/|Ω| are of F2, which k-GROUSE does not know.
+        return replace(super()._grouse_rules(), weighted=False)

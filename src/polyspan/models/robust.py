@@ -185,13 +185,16 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         # Algorithm 3 ends where it ends.
         return super()._or_pooled(problem, best, pooled) if self.solver == "mm" else best
 
+    def _grouse_rules(self) -> GrouseRules:
+        return GrouseRules(float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol))
+
     def _learn(
         self, problem: Problem, bases: np.ndarray, monitor: Monitor | None
     ) -> list[Solution]:
         if self.solver == "mm":
             return super()._learn(problem, bases, monitor)
         assert isinstance(problem, MaskedProblem)
-        rules = GrouseRules(float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol))
+        rules = self._grouse_rules()
         return [
             learn_by_grouse(problem, start, rules, monitor=shifted(monitor, k))
             for k, start in enumerate(bases)

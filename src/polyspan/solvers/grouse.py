@@ -26,6 +26,8 @@ class GrouseRules:
     n_sweeps: int
     max_iter: int
     tol: float
+    weighted: bool = True
+    """Whether samples with few observed entries take longer steps, m/|Ω_i| times as long."""
 
 
 # Sums may be reordered, which lets them run several at a time; NaN and infinity keep their meaning.
@@ -183,7 +185,9 @@ def learn_by_grouse(
     # Without the closeness term (λ=∞, k-GROUSE) the step size is that of the data alone.
     apart = math.isinf(problem.lam)
     weight = 1.0 if apart else problem.lam
-    steps = weight * rules.step_size * np.asarray(problem.weights, dtype=np.float64)
+    steps = np.full(len(values), weight * rules.step_size)
+    if rules.weighted:
+        steps *= np.asarray(problem.weights, dtype=np.float64)
     history: list[float] = []
     stopped = "max_iter"
     for iteration in range(rules.max_iter + 1):
