@@ -1,0 +1,166 @@
+"""What one trial gave, and how it is written as one line of JSON.
+
+JSON has no NaN and no infinity, and λ=∞ is a parameter here: such a number is written as
+`{"$float": "inf"}`, which every reader of JSON accepts and which comes back as the same number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: Parameters of a trial: JSON scalars and lists of them.
+Params = dict[str, Any]
+#: What tells one trial from another: experiment, revision, canonical JSON of the parameters.
+Key = tuple[str, int, str]
+
+FLOAT_TAG = "$float"
+PACKAGES = ("polyspan", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One trial: what was asked, what came out, how long it took and with which code."""
+
+    experiment: str
+    params: Params
+    results: dict[str, Any] | None
+    """None where the trial failed."""
+    error: str | None
+    """Type, message and place of what was raised; None where the trial succeeded."""
+    seconds: float
+    """Wall-clock time."""
+    cpu_seconds: float
+    """Processor time of the process that ran the trial."""
+    versions: dict[str, str]
+    commit: str | None
+    """Commit of the code, "-dirty" after changes to it; None where it is not in a repository."""
+    started: str
+    """When the trial began: ISO 8601, UTC."""
+    revision: int = 1
+    """The revision of the experiment's code."""
+
+    @property
+    def key(self) -> Key:
+        """What tells this trial from others."""
+        return trial_key(self.experiment, self.revision, self.params)
+
+    def to_line(self) -> bytes:
+        """Return the record as one line of JSON, with its end of line."""
+        return (json.dumps(_tagged(asdict(self)), allow_nan=False) + "\n").encode()
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Record:
+        """Read what `to_line` wrote; ValueError for anything else."""
+        content = json.loads(line, object_hook=_untagged)
+        if not isinstance(content, dict):
+            raise ValueError(f"a record is a JSON object, not {type(content).__name__}")
+        missing = [name for name in cls.__dataclass_fields__ if name not in content]
+        if missing:
+            raise ValueError(f"a record without {', '.join(missing)}")
+        if not isinstance(content["params"], dict):
+            raise ValueError(f"params is {content['params']!r}, not a JSON object")
+        if (content["results"] is None) == (content["error"] is None):
+            raise ValueError("a record has results or an error, and not both")
+        # Fields that a later version may add are nothing to stumble over.
+        return cls(**{name: content[name] for name in cls.__dataclass_fields__})
+
+
+def trial_key(experiment: str, revision: int, params: Mapping[str, Any]) -> Key:
+    """Return what tells one trial from another."""
+    return experiment, revision, canonical(params)
+
+
+def canonical(value: Any) -> str:
+    """Return the one JSON text of a value: keys sorted, no spaces, NumPy as plain numbers.
+
+    >>> canonical({"lam": float("inf"), "draw": np.int64(3)})
+    '{"draw":3,"lam":{"$float":"inf"}}'
+    """
+    return json.dumps(_tagged(plain(value)), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def plain(value: Any, where: str = "value") -> Any:
+    """Return a copy made of what JSON knows: NumPy and tuples become numbers and lists.
+
+    `where` names the value in the message of the TypeError for anything else.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if value is None or isinstance(value, bool):
+        return value
+    # Subclasses (np.float64, enums of strings) would not come back as themselves.
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, list | tuple):
+        return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str) or name == FLOAT_TAG:
+                raise TypeError(
+                    f"{where} has the key {name!r}: keys must be strings other than {FLOAT_TAG!r}"
+                )
+        return {str(name): plain(item, f"{where}[{name!r}]") for name, item in value.items()}
+    raise TypeError(
+        f"{where} is a {type(value).__name__}, which JSON cannot hold: "
+        "give numbers, strings, None, or lists and dictionaries of them"
+    )
+
+
+def _tagged(value: Any) -> Any:
+    """Write numbers that JSON does not have as tagged strings."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {FLOAT_TAG: str(value)}
+    if isinstance(value, list):
+        return [_tagged(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _tagged(item) for name, item in value.items()}
+    return value
+
+
+def _untagged(content: dict[str, Any]) -> Any:
+    """Undo `_tagged` on one JSON object."""
+    return float(content[FLOAT_TAG]) if content.keys() == {FLOAT_TAG} else content
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # run from a source tree that was never installed
+            found[package] = "unknown"
+    return found
+
+
+def commit() -> str | None:
+    """Return the commit of the code that runs, or None where it is not under version control."""
+    here = Path(__file__)
+    # An installed copy may lie inside another project's repository: its commit says nothing here.
+    if _git("ls-files", "--error-unmatch", here.name, cwd=here.parent) is None:
+        return None
+    # Tags are left out: a name such as v1.0-3-g0123abc is harder to look up than the hash.
+    name = ("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    return _git(*name, cwd=here.parent)
+
+
+def _git(*arguments: str, cwd: Path) -> str | None:
+    """Return what git prints, or None where it fails or is not there."""
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=cwd, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip() or None
