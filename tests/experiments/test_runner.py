@@ -183,21 +183,29 @@ def test_seeds_depend_on_all_parts_and_on_nothing_else():
     assert trial_seed("fig9", 999) == 3135295095
 
 
-def start(out, jobs):
-    """Start a run in a process of its own; return it as soon as its first trial can be hit."""
-    program = [sys.executable, toy_experiments.__file__, str(out), str(jobs)]
-    before = n_lines(out)
-    with (out.parent / "said").open("w") as said:
+def launch(out, jobs):
+    """Start a process that will run the slow experiment; it has seconds of imports before it."""
+    with (out.parent / "said").open("a") as said:
         # A group of its own, so that signals reach the workers and not the tests.
-        process = subprocess.Popen(
-            program, stdout=subprocess.PIPE, stderr=said, start_new_session=True
+        return subprocess.Popen(
+            [sys.executable, toy_experiments.__file__, str(out), str(jobs)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,
         )
-    with process.stdout as stream:
-        assert stream.readline() == b"ready\n", (out.parent / "said").read_text()
+
+
+def begin(process, out, jobs):
+    """Let a process run; return as soon as its first trial can be hit."""
+    before = n_lines(out)
+    with process.stdin as stdin:
+        stdin.write(b"go\n")
+    with process.stdout as stdout:
+        assert stdout.readline() == b"ready\n", (out.parent / "said").read_text()
     # Workers take seconds to start: there, wait for the first trial.
     while jobs > 1 and process.poll() is None and n_lines(out) == before:
         time.sleep(0.005)
-    return process
 
 
 def wait_for_group(process):
@@ -222,10 +230,15 @@ def test_ten_kills_at_random_moments_change_nothing(tmp_path, undisturbed):
     moments = random.Random(1)
     out = tmp_path / "killed"
     ends = []
-    for jobs in [1, 1, 1, 1, 1, 2, 1, 1, 1, 1]:
-        process = start(out, jobs)
+    plan = [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    # Two at once, so that one imports while the other runs.
+    waiting = [launch(out, jobs) for jobs in plan[:2]]
+    for i, jobs in enumerate(plan):
+        process = waiting.pop(0)
+        begin(process, out, jobs)
         time.sleep(moments.uniform(0, 0.1))
         process.kill()
+        waiting += [launch(out, later) for later in plan[i + 2 : i + 3]]
         wait_for_group(process)
         ends.append(process.returncode)
     assert ends.count(-signal.SIGKILL) == 10, "the runs ended before they could be killed"
@@ -237,7 +250,8 @@ def test_ten_kills_at_random_moments_change_nothing(tmp_path, undisturbed):
 
 def test_ctrl_c_stops_workers_and_tells_how_to_go_on(tmp_path, undisturbed):
     out = tmp_path / "out"
-    process = start(out, jobs=2)
+    process = launch(out, jobs=2)
+    begin(process, out, jobs=2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group
     wait_for_group(process)
     said = (tmp_path / "said").read_text()

@@ -1,6 +1,7 @@
 """Experiments of a few milliseconds, for the tests of the runner; also a program to be killed.
 
-Run as a program, `python toy_experiments.py OUT JOBS` says "ready" and runs the slow experiment.
+Run as a program, `python toy_experiments.py OUT JOBS` waits for a line of input, says "ready" and
+runs the slow experiment.
 """
 
 import os
@@ -85,6 +86,7 @@ SLOW = toy("slow", slow)
 
 
 if __name__ == "__main__":
+    sys.stdin.readline()
     print("ready", flush=True)
     try:
         run_experiments([SLOW], "paper", sys.argv[1], jobs=int(sys.argv[2]))
