@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,6 +139,16 @@ def sparse_codes() -> Iterator[Row]:
         orthogonal_mp_gram(own, gram[others, i], n_nonzero_coefs=10, copy_Gram=False)
         theirs += (time.perf_counter() - begin) / len(columns) * len(X)
     yield {"row": "OMP codes, N=2414, m=2016, 10 nonzeros", "ratio": theirs / ours, "ours s": ours}
+
+
+def baselines_memory() -> Iterator[Row]:
+    """Measure the resident memory of clusterings of 2414 × 2016 float64, each in its process."""
+    script = Path(__file__).with_name("memory_probe.py")
+    for name in ("tsc", "omp", "ssc"):
+        command = [sys.executable, str(script), name]
+        output = subprocess.run(command, check=True, capture_output=True, text=True)
+        beyond, size = (float(x) for x in output.stdout.split())
+        yield {"row": f"memory 2414x2016, {name}", "MB beyond X": beyond, "MB of X": size}
 
 
 def _fit(model: Any, X: np.ndarray) -> None:

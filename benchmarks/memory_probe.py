@@ -1,7 +1,8 @@
 """Fit large float32 data in a process of its own; print the MB beyond X, and the MB of X.
 
 Without an argument 200 000 × 784 complete samples; with "missing" 100 000 × 256, 30 % missing; with
-"kernel" all USPS digits by a kernel model of low rank.
+"kernel" all USPS digits by a kernel model of low rank; with "ssc", "omp" or "tsc" 2414 × 2016
+float64 by that clustering.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 
 import usps
 from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL
+from polyspan.baselines import SparseSubspaceClustering, ThresholdingSubspaceClustering
+from polyspan.datasets import make_union_of_subspaces
 
 
 def resident_mb() -> float:
@@ -60,6 +63,18 @@ def main() -> None:
     elif sys.argv[1:] == ["kernel"]:
         X, _ = usps.load(tuple(range(10)))
         measure(MCKUSaL(10, 10, gamma=0.25, lam=100.0, low_rank=300, random_state=0), X)
+    elif sys.argv[1:] in (["ssc"], ["omp"], ["tsc"]):
+        X = make_union_of_subspaces(
+            (64,) * 37 + (46,), n_features=2016, subspace_dim=9, spread=0.2, random_state=0
+        ).X
+        measure(
+            {
+                "ssc": SparseSubspaceClustering(38, 9, alpha=20.0, random_state=0),
+                "omp": SparseSubspaceClustering(38, 9, algorithm="omp", random_state=0),
+                "tsc": ThresholdingSubspaceClustering(38, 9, random_state=0),
+            }[sys.argv[1]],
+            X,
+        )
     else:
         measure(MiCUSaL(10, 10, **short), draw(200_000, 784, 0.0))
 

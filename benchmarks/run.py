@@ -12,7 +12,13 @@ import json
 import tempfile
 from pathlib import Path
 
-from baseline_rows import baselines, baselines_faces, baselines_usps, sparse_codes
+from baseline_rows import (
+    baselines,
+    baselines_faces,
+    baselines_memory,
+    baselines_usps,
+    sparse_codes,
+)
 from kernel_rows import (
     denoising,
     kernel,
@@ -38,6 +44,7 @@ ROWS = COMPLETE_ROWS | {
     "baselines": baselines,
     "baselines_usps": baselines_usps,
     "baselines_faces": baselines_faces,
+    "baselines_memory": baselines_memory,
     "sparse_codes": sparse_codes,
 }
 
