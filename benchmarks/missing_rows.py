@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-import literal_missing
+from polyspan.experiments import literal as literal_missing
 from polyspan import RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases

@@ -17,7 +17,12 @@ __all__ = ["SCALES", "Experiment", "Params", "all_experiments", "find", "registe
 SCALES = ("smoke", "quick", "standard", "paper")
 
 #: The experiments in the paper's order: id, and the module that registers it when imported.
-MODULES: dict[str, str] = {}
+MODULES: dict[str, str] = {
+    name: f"polyspan.experiments.{name}"
+    for name in (
+        "fig1", "table1", "table2", "table3", "fig3", "fig4", "fig5", "fig6", "fig7", "table4",
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Experiment:
     takes all its random numbers from the parameters (see `runner.trial_seed`)."""
     summarise: Callable[[Sequence[Record], Any], Section]
     """Records and data source to what the page says."""
+    needs: str | None = None
+    """The data it reads: "usps", "faces", "scene", "street", or None for synthetic ones."""
     revision: int = 1
     """Raised when `run` changes what it computes, so that old trials are not taken for new."""
 

@@ -35,4 +35,17 @@ def closeness_step(basis: np.ndarray, others: list[np.ndarray], step: float) -> 
     delta = 2.0 * (np.eye(m) - basis @ basis.T) @ A @ basis
     u, sigma, vt = np.linalg.svd(delta, full_matrices=False)
     turned = basis @ vt.T @ np.diag(np.cos(sigma * step)) + u @ np.diag(np.sin(sigma * step))
-    return turned @ vt
+    return np.asarray(turned @ vt)
+
+
+def assign(bases: np.ndarray, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Give every sample to the subspace that fits its observed entries best (steps 3 to 6)."""
+    labels = np.empty(len(values), dtype=int)
+    for i in range(len(values)):
+        seen = ~missing[i]
+        residuals = []
+        for basis in bases:
+            theta, *_ = np.linalg.lstsq(basis[seen], values[i, seen], rcond=None)
+            residuals.append(np.sum((values[i, seen] - basis[seen] @ theta) ** 2))
+        labels[i] = int(np.argmin(residuals))
+    return labels

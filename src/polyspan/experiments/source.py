@@ -1,0 +1,109 @@
+"""The data of the experiments: the real files, or what comes with scikit-learn in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits, load_sample_image
+
+from polyspan.datasets import (
+    extract_patches,
+    load_city_scene,
+    load_extended_yale_b,
+    load_usps,
+)
+
+REAL, STAND_IN = "real", "stand-in"
+
+_NAMES = {
+    "usps": "USPS digits",
+    "faces": "Extended Yale B faces",
+    "scene": "the San Francisco City Hall photograph",
+    "street": "a New York street, in place of the Paris City Hall photograph, which was not found",
+}
+_OTHERS = {
+    "usps": "scikit-learn's 8×8 digits stand in for USPS",
+    "faces": "scikit-learn's 8×8 digits stand in for Extended Yale B, a digit for a subject",
+    "scene": "scikit-learn's photograph “china” stands in for the City Hall",
+    "street": "scikit-learn's photograph “flower” stands in for the second scene",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where experiments get their data. Small, as it travels to every worker."""
+
+    data_home: str | None = None
+    """Folder of the files; None: POLYSPAN_DATA, then the cache."""
+    stand_in: bool = False
+    """Whether to take the stand-ins even where the files are there."""
+
+    def kind(self, needs: str) -> str:
+        """Tell whether the real data are there: REAL or STAND_IN."""
+        if self.stand_in:
+            return STAND_IN
+        try:
+            _real(needs, self.data_home)
+        except (FileNotFoundError, ImportError, ConnectionError):
+            return STAND_IN
+        return REAL
+
+    def describe(self, needs: str, kind: str) -> str:
+        """Say which data an experiment ran on."""
+        return f"Data: {(_NAMES if kind == REAL else _OTHERS)[needs]}."
+
+    def digits(self, kind: str, first: int = 200) -> dict[int, np.ndarray]:
+        """Return the first samples of every digit, of norm 1."""
+        if kind == REAL:
+            data = _real("usps", self.data_home)
+            return {d: data.X[data.target == d][:first] for d in range(10)}
+        return _plain_digits(first)
+
+    def faces(self, kind: str, downsampling: str = "nearest") -> np.ndarray:
+        """Return images of all subjects, (n_subjects, n_images, n_pixels), not scaled."""
+        if kind == REAL:
+            data = _faces(self.data_home, downsampling)
+            return np.asarray(data.X.reshape(38, 64, -1))
+        groups = _plain_digits(64, scaled=False)
+        return np.stack([groups[d] for d in range(10)])
+
+    def scene(self, kind: str, needs: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the picture, and patches of norm 1 from its left and its right half."""
+        if kind == REAL:
+            data = _real(needs, self.data_home)
+            return data.image, data.train, data.test
+        return _photograph("china.jpg" if needs == "scene" else "flower.jpg")
+
+
+@lru_cache(maxsize=8)
+def _real(needs: str, data_home: str | None) -> Any:
+    if needs == "usps":
+        return load_usps(data_home=data_home, download=False)
+    if needs == "faces":
+        return _faces(data_home, "nearest")
+    return load_city_scene({"scene": "city_hall", "street": "street"}[needs], data_home=data_home)
+
+
+@lru_cache(maxsize=2)
+def _faces(data_home: str | None, downsampling: str) -> Any:
+    return load_extended_yale_b(downsampling=downsampling, normalize=False, data_home=data_home)
+
+
+def _plain_digits(first: int, scaled: bool = True) -> dict[int, np.ndarray]:
+    data = load_digits()
+    groups = {d: data.data[data.target == d][:first] for d in range(10)}
+    if not scaled:
+        return groups
+    return {d: X / np.linalg.norm(X, axis=1, keepdims=True) for d, X in groups.items()}
+
+
+@lru_cache(maxsize=2)
+def _photograph(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    image = load_sample_image(name).mean(axis=2) / 255.0
+    half = image.shape[1] // 2
+    parts = [extract_patches(image[:, k : k + half], (30, 20)) for k in (0, half)]
+    train, test = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts)
+    return image, train, test
