@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.experiments import literal as literal_missing
 from polyspan import RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
+from polyspan.experiments import literal as literal_missing
 from polyspan.geometry import draw_bases
 from polyspan.metrics import average_subspace_distance
 from polyspan.solvers.grouse import closeness_step, sweep
