@@ -21,14 +21,14 @@ REAL, STAND_IN = "real", "stand-in"
 _NAMES = {
     "usps": "USPS digits",
     "faces": "Extended Yale B faces",
-    "scene": "the San Francisco City Hall photograph",
-    "street": "a New York street, in place of the Paris City Hall photograph, which was not found",
+    "scene": "The San Francisco City Hall photograph",
+    "street": "A New York street, in place of the Paris City Hall photograph, which was not found",
 }
 _OTHERS = {
-    "usps": "scikit-learn's 8×8 digits stand in for USPS",
-    "faces": "scikit-learn's 8×8 digits stand in for Extended Yale B, a digit for a subject",
-    "scene": "scikit-learn's photograph “china” stands in for the City Hall",
-    "street": "scikit-learn's photograph “flower” stands in for the second scene",
+    "usps": "Scikit-learn's 8×8 digits stand in for USPS",
+    "faces": "Scikit-learn's 8×8 digits stand in for Extended Yale B, a digit for a subject",
+    "scene": "Scikit-learn's photograph “china” stands in for the City Hall",
+    "street": "Scikit-learn's photograph “flower” stands in for the second scene",
 }
 
 
@@ -53,7 +53,7 @@ class Source:
 
     def describe(self, needs: str, kind: str) -> str:
         """Say which data an experiment ran on."""
-        return f"Data: {(_NAMES if kind == REAL else _OTHERS)[needs]}."
+        return f"{(_NAMES if kind == REAL else _OTHERS)[needs]}."
 
     def digits(self, kind: str, first: int = 200) -> dict[int, np.ndarray]:
         """Return the first samples of every digit, of norm 1."""

@@ -86,7 +86,7 @@ def summarise(records: Sequence[Record], source: Any) -> Section:
         rows=[*_complete_rows(near), *_missing_rows(near)],
         claims=[*_distance_claims(near), *_error_claims(near), _far_apart(far)],
         panels=[_complete_panel(near), _missing_panel(near)],
-        source="Data: synthetic, drawn as in the paper.",
+        source="Synthetic, drawn as in the paper.",
         notes=[_STEP],
     )
     return finished(section, records)

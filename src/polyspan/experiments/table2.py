@@ -79,7 +79,7 @@ def summarise(records: Sequence[Record], source: Any) -> Section:
                 "(d) a tenth of the entries missing",
             ),
         ],
-        source="Data: synthetic, drawn as in the paper.",
+        source="Synthetic, drawn as in the paper.",
         notes=[
             "λ=1 in complete data: no untuned choice tried brings d_avg to the published .1552; "
             "stopping after five iterations does, and breaks λ=2."

@@ -122,7 +122,7 @@ def summarise(records: Sequence[Record], source: Any) -> Section:
         "majorise-minimise iteration, which takes the place of an outer iteration.",
         rows=_rows(records),
         claims=_claims(records),
-        source="Data: synthetic, and patches of the City Hall photograph.",
+        source="Synthetic, and patches of the City Hall photograph.",
         notes=[
             "Seconds of another machine and language (Matlab R2013a, i7-2600) cannot be "
             "reproduced; the ratio to a literal NumPy version, in the notes of the rows, can."
