@@ -12,6 +12,7 @@ from polyspan import MiCUSaL
 from polyspan.baselines import KSubspaces
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
 from polyspan.metrics import clustering_error
+from polyspan.model_selection import masked_entry_score
 from polyspan.solvers.affine import AffineProblem, join, split
 from polyspan.solvers.annealing import anneal
 from polyspan.solvers.micusal import Rules, learn_subspaces
@@ -233,6 +234,58 @@ def test_empty_subspaces_are_refilled():
     model = KSubspaces(3, 2, affine=True, init=start).fit(X)
     assert (np.bincount(model.labels_, minlength=3) > 0).all()
     assert model.objective_ < 0.9 * two.objective_
+
+
+def test_a_linear_fit_after_an_affine_one_forgets_its_points():
+    X, _ = flats()
+    model = MiCUSaL(3, 2, affine=True, random_state=0).fit(X)
+    model.set_params(affine=False).fit(X)
+    fresh = MiCUSaL(3, 2, random_state=0).fit(X)
+    assert not hasattr(model, "anchors_")
+    assert np.array_equal(model.predict(X), fresh.labels_)
+    assert model.score(X) == fresh.score(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_objective_keeps_its_digits_where_clusters_are_far_apart(dtype):
+    X, labels = flats(apart=1e6 if dtype == np.float64 else 1e3)
+    model = KSubspaces(3, 2, affine=True, random_state=0).fit(X.astype(dtype))
+    assert clustering_error(labels, model.labels_) == 0
+    parts = [X[labels == p] - X[labels == p].mean(axis=0) for p in range(3)]
+    best = sum(float(np.sum(np.linalg.svd(part)[1][2:] ** 2)) for part in parts)
+    assert_allclose(model.objective_, best, rtol=1e-6 if dtype == np.float64 else 0.05)
+
+
+def test_the_exact_step_is_the_optimum_of_one_basis():
+    # With the points and the other bases fixed, no other basis has a lower objective.
+    X, _ = flats(noise=0.5, apart=1.0)
+    problem, frames = problem_and_frames(X, 0.2, 3, 2, starts=1)
+    labels, _ = problem.assign(frames, with_products=False)
+    found = problem.exact_step(frames[0], labels[:, 0])
+    bases, points = split(found)
+    rng = np.random.RandomState(0)
+    centred = X - X.mean(axis=0)
+
+    def value(basis):
+        changed = bases.copy()
+        changed[2] = basis
+        rest = centred - points[labels[:, 0]]
+        inside = np.einsum("nm,nms->ns", rest, changed[labels[:, 0]])
+        residual = np.sum(rest**2) - np.sum(inside**2)
+        return float(problem.spread(join(changed, points)[None])[0]) + 0.2 * residual
+
+    best = value(bases[2])
+    for size in (1e-3, 1e-2, 1e-1, 1.0):
+        for _ in range(20):
+            other = np.linalg.qr(bases[2] + size * rng.standard_normal((12, 2)))[0]
+            assert value(other) >= best - 1e-12
+
+
+def test_scores_that_know_no_points_refuse_affine_models():
+    X, _ = flats()
+    model = MiCUSaL(3, 2, affine=True, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="affine subspaces"):
+        masked_entry_score(model, X)
 
 
 def test_errors():

@@ -133,6 +133,8 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
         -------
         self : KernelPCADenoiser
         """
+        if hasattr(self, "noise_choice_"):
+            del self.noise_choice_
         if isinstance(self.subspace_dim, str):
             self.noise_choice_ = self._choose(self._validate(X, reset=True))
             self.subspace_dim_ = int(self.noise_choice_.best_params["subspace_dim"])

@@ -57,11 +57,21 @@ def masked_entry_score(
         raise ValueError(f"share={share} must lie between 0 and 1")
     if hasattr(estimator, "steps"):
         X, estimator = estimator[:-1].transform(X), estimator[-1]
+    check_linear(estimator, "masked_entry_score")
     X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     errors = hidden_entry_errors(
         estimator.bases_, estimator.mean_, X, share, check_random_state(random_state)
     )
     return -float(errors.sum() / max(1.0, errors.count))
+
+
+def check_linear(estimator: Any, name: str) -> None:
+    """Refuse affine models, whose points would have to be learned from incomplete samples."""
+    if getattr(estimator, "anchors_", None) is not None:
+        raise ValueError(
+            f"{name} cannot judge affine subspaces yet: compare affine models by `score` on "
+            "held-out samples, or set affine=False"
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array, check_random_state
 
-from polyspan.model_selection.hidden_entries import PRIOR, hidden_entry_errors
+from polyspan.model_selection.hidden_entries import PRIOR, check_linear, hidden_entry_errors
 from polyspan.models import MiCUSaL, RobustMiCUSaL
 from polyspan.solvers.masked_preparation import Holes, prepare_masked
 
@@ -99,6 +99,7 @@ def gaussian_bic(model: Any, X: np.ndarray) -> float:
 
     Each cluster has its own variances e_lk inside its subspace; outside all share one.
     """
+    check_linear(model, "gaussian_bic")
     n_subspaces, m, s = model.bases_.shape
     labels = model.labels_
     judged = labels >= 0

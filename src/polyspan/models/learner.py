@@ -176,6 +176,8 @@ class SubspaceLearner(UnionOfSubspacesBase):
         return {"bases_": bases, "mean_": prepared.mean, "anchors_": anchors}
 
     def _store(self, prepared: Prepared, best: Solution) -> None:
+        if hasattr(self, "anchors_"):
+            del self.anchors_  # of a fit before, with affine=True
         for name, value in self._fitted(prepared, best.bases).items():
             setattr(self, name, value)
         self.labels_ = best.labels.astype(np.int64)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from polyspan.models.learner import SubspaceLearner
 from polyspan.models.progress import FitProgress
+from polyspan.solvers.affine import AffineProblem
 from polyspan.solvers.micusal import Rules
-from polyspan.solvers.preparation import prepare
+from polyspan.solvers.preparation import Prepared, prepare
 
 
 class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
@@ -203,9 +206,24 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         if (prepared.span is not None or self.affine) and self.residual == "plain":
             # Exact ties may fall otherwise in the coordinates of the span, or about a point.
             self.labels_ = self._nearest(X)
+        if self.affine:
+            self.objective_ = self._affine_objective(X, prepared, best.bases)
         progress.end()
         self._warn_about(best)
         return self
 
     def _rules(self) -> Rules:
         return Rules(self.solver, self.max_iter, float(self.tol), self.residual == "loo")
+
+    def _affine_objective(self, X: np.ndarray, prepared: Prepared, frames: np.ndarray) -> float:
+        """Return F1 from the residuals themselves.
+
+        The solver's ‖y‖² minus what a subspace explains loses its digits where clusters lie far
+        apart for their width.
+        """
+        distances = self._distances(X)[np.arange(len(X)), self.labels_]
+        residual = float(np.sum(distances * distances, dtype=np.float64))
+        problem = prepared.problem
+        if math.isinf(problem.lam) or not isinstance(problem, AffineProblem):
+            return residual
+        return float(problem.spread(frames[None])[0]) + float(self.lam) * residual

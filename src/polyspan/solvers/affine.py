@@ -106,14 +106,18 @@ class AffineProblem(Problem):
         """Return the extended F1 of every start, in double precision."""
         if math.isinf(self.lam):
             return super().objective(bases, energy)
-        bases, anchors = split(bases)
-        xp = namespace(bases)
+        xp = namespace(energy)
+        residual = xp.maximum(self.total - energy, xp.zeros_like(energy))
+        return self.spread(bases) + self.lam * residual
+
+    def spread(self, frames: Array) -> Array:
+        """Return the first term of F1 for every start: how far the subspaces are apart."""
+        bases, anchors = split(frames)
         feet = anchors - along(bases, anchors)
-        apart = feet - xp.mean(feet, axis=1, keepdims=True)
+        apart = feet - namespace(feet).mean(feet, axis=1, keepdims=True)
         spread = 2.0 * anchors.shape[1] * float64_sum(apart * apart, axis=(1, 2))
         near = closeness(bases) if bases.shape[-1] else 0.0
-        residual = xp.maximum(self.total - energy, xp.zeros_like(energy))
-        return near + spread / self.unit + self.lam * residual
+        return near + spread / self.unit
 
     def power_step(self, bases: Array, sums: Sums) -> Array:
         """Move every point to its optimum, then take a power step about the new points."""
@@ -154,8 +158,7 @@ class AffineProblem(Problem):
             moved = self._optimum(bases[p, ...], anchors[p, :], others, total, count, len(old) - 1)
             anchors[p, :] = moved
             if self.pull and bases.shape[-1]:
-                feet = others + moved - along(bases[p, ...], moved)
-                bases[p, ...] = self._drawn_basis(bases, moved, feet, labels, p)
+                bases[p, ...] = self._drawn_basis(bases, moved, others, labels, p)
             else:
                 bases[p, ...] = exact_basis(self._about(moved), bases, labels, p)
         return join(bases, anchors)
@@ -164,8 +167,9 @@ class AffineProblem(Problem):
         """Return what the distance of the points adds to A_l, times a thin block.
 
         -Σ‖b_l - b_p‖² is convex in the projections P_l, so its tangent, tr P_l M with
-        M = L ccᵀ - (Bcᵀ + cBᵀ) and B = Σ b_p, is a lower bound. M has rank two and, but for a
-        multiple of the identity, which changes no eigenvector, is semidefinite.
+        M = L ccᵀ - (Bcᵀ + cBᵀ) and B = Σ b_p, is a lower bound. For one l, the others fixed, it is
+        linear itself, with L-1 in place of L and the other feet alone in B. M has rank two and,
+        but for a multiple of the identity, which changes no eigenvector, is semidefinite.
         """
         xp = namespace(block)
         tilt = feet - 0.5 * n * points
@@ -185,7 +189,7 @@ class AffineProblem(Problem):
         about = self._about(point)
 
         def apply(block: Array) -> Array:
-            drawn = self.pull / self.unit * self._draw(point, feet, n, block)
+            drawn = self.pull / self.unit * self._draw(point, feet, n - 1, block)
             return apply_scatter(about, others, labels, p, block) + drawn
 
         if m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
