@@ -12,6 +12,7 @@ from polyspan.experiments.scene_summary import (
     complete_panel,
     number_rows,
     order_claims,
+    pca_notes,
     pca_rows,
     scene_trials,
     spread_rows,
@@ -19,7 +20,7 @@ from polyspan.experiments.scene_summary import (
 from polyspan.experiments.scenes import NOISES, scene_run
 from polyspan.experiments.sections import Section
 from polyspan.experiments.source import STAND_IN, Source
-from polyspan.experiments.tools import finished
+from polyspan.experiments.tools import finished, untold
 
 DRAWS = {"smoke": 1, "quick": 1, "standard": 2, "paper": 50}
 #: How many subspaces the methods find by themselves, as published, for each level of noise.
@@ -54,12 +55,15 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         claims=order_claims(records),
         panels=[replace(panel, title=panel.title.replace("(d)", "(b)")) for panel in panels],
         source=source.describe("street", kind),
-        stand_in=True,
+        stand_in=kind == STAND_IN,
         notes=[
+            *pca_notes(records, (10, 20)),
             "Another picture than the paper's: its Paris City Hall could not be found. Numbers of "
-            "subspaces that depend on the picture need not agree."
+            "subspaces that depend on the picture need not agree.",
         ],
     )
+    if kind != STAND_IN:
+        section = untold(section, "another picture than the paper's", claims=False)
     return finished(section, records)
 
 

@@ -48,7 +48,7 @@ def scene_run(params: Params, source: Source, needs: str) -> dict[str, Any]:
     if method.startswith("own L"):
         return {"L": _own_number(method, Y, s, seed, options)}
     if method == "GROUSE":
-        model = fit(build(method, 1, 10 if s == S else s, seed), Y)
+        model = fit(build(method, 1, 10 if s == S else s, seed, **options), Y)
         return {"errors": tests(model)}
     model = build(method, L, s, seed, **options)
     if method == "aMiCUSaL":

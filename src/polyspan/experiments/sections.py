@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.stats import t as student
 
 HOLDS = "holds"
 DIFFERS = "differs"
@@ -26,6 +27,11 @@ class Value:
     mean: float
     error: float
     n: int
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval of the mean (Student's t); 0 for one trial, which has none."""
+        return float(student.ppf(0.975, self.n - 1)) * self.error if self.n > 1 else 0.0
 
     @classmethod
     def of(cls, samples: Iterable[float | None]) -> Value | None:
@@ -134,13 +140,14 @@ def judge(
 ) -> tuple[str, str]:
     """Return a verdict on one number and the note that goes with it.
 
-    It holds where the difference is within the tolerance or within two standard errors.
+    It holds where the difference is within the tolerance; few trials widen that by their 95 %
+    interval, but never to more than twice.
     """
     if measured is None:
         return NOT_REACHABLE, note or "no trial of it has run at this scale"
     if published is None:
         return NEW, note
-    allowed = tolerance if math.isnan(measured.error) else max(tolerance, 2 * measured.error)
+    allowed = max(tolerance, min(measured.half_width, 2 * tolerance))
     return (HOLDS if abs(measured.mean - published) <= allowed else DIFFERS), note
 
 
@@ -149,7 +156,7 @@ def compare_means(
 ) -> Claim:
     """Check "the first is smaller than the second" on paired trials.
 
-    It holds, or does not, where the mean difference is more than two standard errors from 0.
+    It holds, or does not, where the 95 % interval of the mean difference leaves out 0.
     """
     pairs = [(a, b) for a, b in zip(better, worse, strict=False) if a is not None and b is not None]
     if not pairs:
@@ -164,6 +171,6 @@ def compare_means(
     if difference.n < 2:
         return Claim(text, CANNOT_TELL, f"{evidence}: one trial only")
     evidence += f" ± {difference.error:.1g} over {difference.n} trials"
-    if abs(difference.mean) <= 2 * difference.error:
+    if abs(difference.mean) <= difference.half_width:
         return Claim(text, CANNOT_TELL, evidence)
     return Claim(text, HOLDS if difference.mean > 0 else DOES_NOT_HOLD, evidence)

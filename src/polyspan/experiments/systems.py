@@ -21,6 +21,8 @@ from polyspan.models import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 #: Step and outer iterations with which k-GROUSE comes near the published figures.
 SMALL_STEP = {"step_size": 0.1, "max_iter": 4}
+#: A step with which k-GROUSE and GROUSE learn from noisy samples.
+GOOD_STEP = {"step_size": 1.5}
 
 
 _PRINTED = {"init": "random", "solver": "exact"}

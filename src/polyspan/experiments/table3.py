@@ -23,7 +23,7 @@ from polyspan.experiments.sections import (
     Row,
     Section,
 )
-from polyspan.experiments.source import Source
+from polyspan.experiments.source import STAND_IN, Source
 from polyspan.experiments.synthetic import draw
 from polyspan.experiments.tools import DRAWS, finished, size_at, value
 from polyspan.geometry import draw_bases
@@ -68,7 +68,9 @@ def run(params: Params, source: Source) -> dict[str, Any]:
     bases = draw_bases((n_subspaces, Y.shape[1], s), np.random.RandomState(0))
     once = GrouseRules(_STEP, SWEEPS, 1, 0.0)
     learn_by_grouse(problem, bases, GrouseRules(_STEP, 1, 1, 0.0))  # compiles, if nothing has
-    compiled = _seconds(lambda: learn_by_grouse(problem, bases, once))
+    # The solver assigns once more at the end, which the box of Algorithm 3 does not.
+    again = _seconds(lambda: problem.assign(bases[None], with_products=False))
+    compiled = _seconds(lambda: learn_by_grouse(problem, bases, once)) - again
     # A literal sweep always costs the same: two of them tell what a hundred take.
     one = _seconds(lambda: _literal_iteration(problem, bases, 1))
     three = _seconds(lambda: _literal_iteration(problem, bases, 3))
@@ -110,19 +112,20 @@ def _literal_iteration(problem: MaskedProblem, bases: np.ndarray, n_sweeps: int)
             basis = literal.sweep(basis, values, problem.missing, members, steps / t)
 
 
-def summarise(records: Sequence[Record], source: Any) -> Section:
+def summarise(records: Sequence[Record], source: Source) -> Section:
     """Set the published seconds beside ours and beside those of a literal version."""
+    kind = str(records[0].params.get("data", STAND_IN)) if records else STAND_IN
     section = Section(
         id="table3",
         title="Time of one iteration, in seconds",
         where="Table III",
         text="One assignment and one update of every subspace by 100 sweeps, on the synthetic data "
         "(m=180, N=650, L=5, s=13) and on the City Hall patches (m=600, N=722, L=5, s=12). "
-        "“Measured” is the compiled version here, one thread; “ours” is one "
-        "majorise-minimise iteration, which takes the place of an outer iteration.",
+        "“Measured” is the compiled version here, one thread.",
         rows=_rows(records),
         claims=_claims(records),
-        source="Synthetic, and patches of the City Hall photograph.",
+        source="Synthetic data; " + source.describe("scene", kind),
+        stand_in=kind == STAND_IN,
         notes=[
             "Seconds of another machine and language (Matlab R2013a, i7-2600) cannot be "
             "reproduced; the ratio to a literal NumPy version, in the notes of the rows, can."
@@ -137,18 +140,16 @@ def _rows(records: Sequence[Record]) -> list[Row]:
         for share, published in zip(SHARES, numbers, strict=True):
             where = {"set": which, "method": method, "missing": share}
             found = value(records, "seconds", **where)
-            step = value(records, "majorise-minimise seconds", **where)
             ratio = value(records, "ratio", **where)
             more = value(records, "majorise-minimise ratio", **where)
             note = ""
             if ratio is not None and more is not None:
                 note = (
-                    f"{ratio.mean:.0f} times faster than a literal version; a majorise-minimise "
-                    f"iteration {more.mean:.0f} times"
+                    f"{ratio.mean:.0f} times faster than a literal version; one majorise-minimise "
+                    f"step, which is less work, {more.mean:.0f} times"
                 )
             name = f"{method}, {which}, {share:.0%} missing"
-            by = "majorise-minimise"
-            rows.append(Row(name, published, found, step, NOT_REACHABLE, note, 3, by))
+            rows.append(Row(name, published, found, None, NOT_REACHABLE, note, 3))
     return rows
 
 
@@ -186,6 +187,13 @@ def _always(text: str, told: list[bool], pairs: list[tuple[float, float]]) -> Cl
 
 register(
     Experiment(
-        "table3", "Time of one iteration", "Table III", trials, run, summarise, needs="scene"
+        "table3",
+        "Time of one iteration",
+        "Table III",
+        trials,
+        run,
+        summarise,
+        needs="scene",
+        revision=2,
     )
 )

@@ -19,6 +19,7 @@ from polyspan.experiments.sections import (
     CANNOT_TELL,
     DOES_NOT_HOLD,
     HOLDS,
+    NEW,
     Claim,
     Row,
     Section,
@@ -26,7 +27,7 @@ from polyspan.experiments.sections import (
     judge,
 )
 from polyspan.experiments.source import STAND_IN, Source
-from polyspan.experiments.tools import finished, paired, size_at, value
+from polyspan.experiments.tools import by_draw, finished, paired, size_at, value
 from polyspan.metrics import clustering_error
 from polyspan.models import MCKUSaL, RobustMCKUSaL
 
@@ -130,12 +131,13 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         source=source.describe("usps", kind),
         stand_in=kind == STAND_IN,
         notes=[
-            "With s=35 to 40 directions for about 120 samples the iteration ends where it starts. "
-            "The published column matches the start with the lowest true error of a few dozen, "
-            "which takes the labels to choose; the start with the lowest objective is far worse.",
-            "Ours: spectral start, leave-one-out residuals, s=15, no labels used. That graph was "
-            "chosen with these labels in sight; on samples 200 to 1099 of the same digits it has "
-            "14, 14, 5 and 5 % wrong.",
+            "Apart from this run: with s=35 to 40 directions for about 120 samples the iteration "
+            "ends where it starts, and the published column is matched by the lowest true error "
+            "of a few dozen starts, which takes the labels to choose.",
+            "Ours: spectral start, leave-one-out residuals, s=15, no labels used. The kind of graph "
+            "was chosen with these labels in sight; measured apart from this run "
+            "(`make bench ROWS=table4`), on samples 200 to 1099 of the same digits it has 14, 14, 5 "
+            "and 5 % wrong.",
         ],
     )
     return finished(section, records)
@@ -147,12 +149,19 @@ def _rows(records: Sequence[Record], setting: str) -> list[Row]:
     rows = []
     for key in ("mean of starts", "lowest objective", "lowest true error"):
         found = value(records, key, method="GKIOP", setting=setting)
-        note = "uses the labels" if key == "lowest true error" else ""
-        verdict, note = judge(published[0], found, 1.5, note)
         name = f"MC-KUSaL, {setting}, {key}"
-        rows.append(Row(name, published[0], found, ours, verdict, note, 2, "leave-one-out"))
+        if key == "lowest objective":
+            verdict, note = judge(
+                published[0], found, 1.5, "the start that the paper says it keeps"
+            )
+            rows.append(Row(name, published[0], found, ours, verdict, note, 2, "leave-one-out"))
+        else:
+            note = f"published: {published[0]}" + ("; uses the labels" if "true" in key else "")
+            rows.append(Row(name, None, found, ours, NEW, note, 2, "leave-one-out"))
+    found = value(records, "error", method="spectral", setting=setting)
+    name, note = f"MC-KUSaL, {setting}, spectral start", f"published: {published[0]}"
+    rows.append(Row(name, None, found, ours, NEW, note, 2, "leave-one-out"))
     for method, number, name in (
-        ("spectral", published[0], "MC-KUSaL, {}, spectral start"),
         ("kernel k-means", published[1], "kernel k-means, {}"),
         ("missing 10%", published[2], "rMC-KUSaL, {}, 10 % missing, spectral start"),
         ("missing 20%", published[3], "rMC-KUSaL, {}, 20 % missing, spectral start"),
@@ -177,32 +186,53 @@ def _plain_rows(records: Sequence[Record], digits: tuple[int, int]) -> list[Row]
 
 def _claims(records: Sequence[Record]) -> list[Claim]:
     claims = []
-    for setting in SETTINGS:
-        best = value(records, "lowest objective", method="GKIOP", setting=setting)
-        kernel = value(records, "error", method="kernel k-means", setting=setting)
-        digits = list(SETTINGS[setting][0])
-        ssc = value(records, "error", method="SSC", digits=digits)
-        text = f"MC-KUSaL clusters better than kernel k-means and SSC ({setting})."
-        if best is None or kernel is None or ssc is None:
-            claims.append(Claim(text, CANNOT_TELL, "no trial of it has run at this scale"))
-            continue
-        told = best.mean < min(kernel.mean, ssc.mean)
-        ours = value(records, "error", method="ours", setting=setting)
-        mine = "" if ours is None else f"; ours {ours.mean:.1f}"
-        evidence = (
-            f"lowest objective {best.mean:.1f} %, kernel k-means {kernel.mean:.1f} %, SSC "
-            f"{ssc.mean:.1f} %{mine}"
-        )
-        claims.append(Claim(text, HOLDS if told else DOES_NOT_HOLD, evidence))
-        few, many = paired(
-            records,
-            "error",
-            {"method": "missing 10%", "setting": setting},
-            {"method": "missing 20%", "setting": setting},
-        )
-        text = f"The error of rMC-KUSaL grows with the share of missing entries ({setting})."
-        claims.append(compare_means(text, few, many, ("10 % missing", "20 %")))
+    for setting, (digits, _, _, _) in SETTINGS.items():
+        mine = by_draw(records, "lowest objective", method="GKIOP", setting=setting)
+        for peer, where in (
+            ("kernel k-means", {"setting": setting}),
+            ("k-means", {"digits": list(digits)}),
+            ("SSC", {"digits": list(digits)}),
+        ):
+            theirs = by_draw(records, "error", method=peer, **where)
+            common = sorted(mine.keys() & theirs.keys())
+            text = f"MC-KUSaL (lowest objective) clusters better than {peer} ({setting})."
+            pair = [mine[k] for k in common], [theirs[k] for k in common]
+            claims.append(compare_means(text, *pair, ("MC-KUSaL", peer)))
+        claims += [_reduction(records, setting), _more_missing(records, setting)]
     return claims
+
+
+def _reduction(records: Sequence[Record], setting: str) -> Claim:
+    """Check the reduction of the error against SSC that the text quotes."""
+    digits = SETTINGS[setting][0]
+    quoted = {(1, 7): 0.32, (1, 6): 0.42}[digits]
+    text = f"MC-KUSaL reduces the error of SSC by about {quoted:.0%} ({setting})."
+    mine = value(records, "lowest objective", method="GKIOP", setting=setting)
+    theirs = value(records, "error", method="SSC", digits=list(digits))
+    if mine is None or theirs is None or not theirs.mean:
+        return Claim(text, CANNOT_TELL, "no trial of it has run at this scale")
+    found = 1 - mine.mean / theirs.mean
+    evidence = f"{mine.mean:.1f} % against {theirs.mean:.1f} %: a reduction of {found:.0%}"
+    return Claim(text, HOLDS if found >= quoted - 0.1 else DOES_NOT_HOLD, evidence)
+
+
+def _more_missing(records: Sequence[Record], setting: str) -> Claim:
+    few, many = paired(
+        records,
+        "error",
+        {"method": "missing 10%", "setting": setting},
+        {"method": "missing 20%", "setting": setting},
+    )
+    names = ("10 % missing", "20 %")
+    if setting != "1,6 poly":
+        text = f"The error of rMC-KUSaL grows with the share of missing entries ({setting})."
+        return compare_means(text, few, many, names)
+    text = f"More missing entries do not make rMC-KUSaL much worse ({setting})."
+    if not few:
+        return Claim(text, CANNOT_TELL, "no trial of it has run at this scale")
+    evidence = f"{np.mean(few):.1f} % and {np.mean(many):.1f} %; taken to hold below 1.5 points"
+    holds = np.mean(many) - np.mean(few) < 1.5
+    return Claim(text, HOLDS if holds else DOES_NOT_HOLD, evidence)
 
 
 register(

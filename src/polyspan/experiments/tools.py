@@ -128,9 +128,9 @@ def finished(section: Section, records: Sequence[Record]) -> Section:
     failed = [record for record in records if record.results is None]
     small = any(record.params.get("size") == "small" for record in records)
     if small:
-        section = _untold(section, "a small problem, run to see that all works")
+        section = untold(section, "a small problem, run to see that all works")
     elif section.stand_in:
-        section = _untold(section, "other data than the paper's", claims=False)
+        section = untold(section, "other data stood in for the paper's")
     return replace(
         section,
         n_trials=len(records),
@@ -140,7 +140,7 @@ def finished(section: Section, records: Sequence[Record]) -> Section:
     )
 
 
-def _untold(section: Section, why: str, *, claims: bool = True) -> Section:
+def untold(section: Section, why: str, *, claims: bool = True) -> Section:
     """Take back verdicts on numbers (and claims) that this run cannot give."""
     rows = [
         row if row.published is None else replace(row, verdict=NOT_REACHABLE, note=_also(row, why))
