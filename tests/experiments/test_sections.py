@@ -50,7 +50,8 @@ def test_value():
     [
         (1.0, Value(1.05, 0.01, 9), 0.1, HOLDS),
         (1.0, Value(1.15, 0.01, 9), 0.1, DIFFERS),
-        (1.0, Value(1.15, 0.08, 9), 0.1, HOLDS),
+        (1.0, Value(1.15, 0.08, 9), 0.1, HOLDS),  # 95 %: ±.18
+        (1.0, Value(1.25, 0.5, 9), 0.1, DIFFERS),  # never more than twice the tolerance
         (1.0, Value(1.15, math.nan, 1), 0.1, DIFFERS),
         (None, Value(1.0, 0.1, 2), 0.1, NEW),
         (1.0, None, 0.1, NOT_REACHABLE),
@@ -60,11 +61,13 @@ def test_judge(published, measured, tolerance, verdict):
     assert judge(published, measured, tolerance)[0] == verdict
 
 
-def test_claims_need_two_standard_errors():
+def test_claims_need_a_95_percent_interval_without_0():
     names = ("first", "second")
     assert compare_means("x", [1.0, 1.1, 0.9], [2.0, 2.2, 2.1], names).verdict == HOLDS
     assert compare_means("x", [2.0, 2.2, 2.1], [1.0, 1.1, 0.9], names).verdict == DOES_NOT_HOLD
     assert compare_means("x", [1.0, 3.0], [2.0, 2.1], names).verdict == CANNOT_TELL
+    # Two pairs: 12.7 standard errors are needed, not 2.
+    assert compare_means("x", [1.0, 1.0], [1.5, 1.9], names).verdict == CANNOT_TELL
     assert compare_means("x", [1.0], [2.0], names).verdict == CANNOT_TELL
     assert compare_means("x", [], [], names).verdict == CANNOT_TELL
     claim = compare_means("x", [1.0, None, 1.5], [2.0, 9.0, 2.4], names)
@@ -113,4 +116,4 @@ def test_small_problems_and_other_data_give_no_verdict():
     told = finished(other, [record({}, draw=0, size="full")])
     assert told.rows[0].verdict == NOT_REACHABLE
     assert "other data" in told.rows[0].note
-    assert told.claims[0].verdict == HOLDS
+    assert told.claims[0].verdict == CANNOT_TELL

@@ -160,8 +160,8 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         title="Denoising digits with a Gaussian kernel",
         where="Fig. 7",
         text="Digits 0 and 4, 120 samples of each for learning (without noise) and 80 for testing; "
-        "exp(-‖x-y‖²/4), L=2, s=45, 3 random starts. KPCA-Oracle and rKPCA have the dimension that the clean test "
-        "samples tell. The paper prints curves, no numbers.",
+        "exp(-‖x-y‖²/4), L=2, s=45, 3 random starts. KPCA-Oracle and rKPCA have the dimension that "
+        "the clean test samples tell. The paper prints curves, no numbers.",
         rows=_rows(records),
         claims=_claims(records),
         panels=[

@@ -134,10 +134,10 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
             "Apart from this run: with s=35 to 40 directions for about 120 samples the iteration "
             "ends where it starts, and the published column is matched by the lowest true error "
             "of a few dozen starts, which takes the labels to choose.",
-            "Ours: spectral start, leave-one-out residuals, s=15, no labels used. The kind of graph "
-            "was chosen with these labels in sight; measured apart from this run "
-            "(`make bench ROWS=table4`), on samples 200 to 1099 of the same digits it has 14, 14, 5 "
-            "and 5 % wrong.",
+            "Ours: spectral start, leave-one-out residuals, s=15, no labels used. The kind of "
+            "graph was chosen with these labels in sight; measured apart from this run "
+            "(`make bench ROWS=table4`), on samples 200 to 1099 of the same digits it has 14, 14, "
+            "5 and 5 % wrong.",
         ],
     )
     return finished(section, records)
