@@ -41,7 +41,7 @@ from polyspan.experiments.tools import (
 SHARES = (0.1, 0.3, 0.5)
 LAMS = (2.0, 4.0, 6.0, 10.0, 20.0)
 ADAPTIVE_LAMS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
-DRAWS = {"smoke": 1, "quick": 1, "standard": 2, "paper": 50}
+DRAWS = {"smoke": 1, "quick": 1, "standard": 3, "paper": 50}
 MISSING_STARTS = 2
 STEP = {**SMALL_STEP, "n_init": MISSING_STARTS}
 #: How many subspaces the methods find by themselves, as published, for each level of noise.

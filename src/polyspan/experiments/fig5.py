@@ -22,7 +22,7 @@ from polyspan.experiments.sections import Section
 from polyspan.experiments.source import STAND_IN, Source
 from polyspan.experiments.tools import finished, untold
 
-DRAWS = {"smoke": 1, "quick": 1, "standard": 2, "paper": 50}
+DRAWS = {"smoke": 1, "quick": 1, "standard": 3, "paper": 50}
 #: How many subspaces the methods find by themselves, as published, for each level of noise.
 OWN = {"SSC": ((1, 1), (1, 1)), "RSSC": ((7, 8), (7, 8)), "TSC": ((4, 4), (1, 1))}
 

@@ -38,7 +38,7 @@ from polyspan.experiments.tools import (
 LEVELS = (0.2, 0.3, 0.4, 0.5)
 TRAINING_NOISE = 0.2
 STARTS = 8
-DRAWS = {"smoke": 1, "quick": 3, "standard": 6, "paper": 100}
+DRAWS = {"smoke": 1, "quick": 3, "standard": 10, "paper": 100}
 #: Rows of the file. The paper's 22, 28, 30 may be positions or names of folders (14 is missing).
 GROUPS = {
     "5, 6, 8": (4, 5, 7),

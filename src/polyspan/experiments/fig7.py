@@ -44,7 +44,7 @@ LEVELS = (0.2, 0.3, 0.4, 0.5)
 DIGITS = (0, 4)
 LAMS = (1.0, 4.0, 20.0, 100.0)
 SHARES = (0.1, 0.2)
-DRAWS = {"smoke": 1, "quick": 3, "standard": 6, "paper": 200}
+DRAWS = {"smoke": 1, "quick": 3, "standard": 10, "paper": 200}
 S = 45
 #: At each level, from an implementation that was written before this one.
 EXPECTED = {

@@ -31,7 +31,7 @@ from polyspan.experiments.tools import by_draw, finished, paired, size_at, value
 from polyspan.metrics import clustering_error
 from polyspan.models import MCKUSaL, RobustMCKUSaL
 
-DRAWS = {"smoke": 1, "quick": 4, "standard": 10, "paper": 20}
+DRAWS = {"smoke": 1, "quick": 4, "standard": 20, "paper": 20}
 STARTS = {"smoke": 3, "quick": 20, "standard": 20, "paper": 20}
 #: digits, kernel, s, and the published errors in %: MC-KUSaL, kernel k-means, rMC-KUSaL 10, 20 %.
 SETTINGS: dict[str, tuple[tuple[int, int], dict[str, Any], int, tuple[float, ...]]] = {
