@@ -109,7 +109,13 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         ],
         source=source.describe("scene", kind),
         stand_in=kind == STAND_IN,
-        notes=pca_notes(records, (10, 20)),
+        notes=[
+            *pca_notes(records, (10, 20)),
+            "It is not known whether this is the paper's own photograph. Algorithm 2 cuts the "
+            "dimension by a maximum-likelihood estimate, which depends on the picture; the "
+            "numbers that SSC, RSSC and TSC find are widest gaps of a spectrum, which a small "
+            "change of the graph moves.",
+        ],
     )
     return finished(section, records)
 
