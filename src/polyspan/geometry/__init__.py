@@ -4,6 +4,7 @@ from polyspan.geometry.bases import (
     draw_bases,
     is_orthonormal,
     orthonormal_columns,
+    orthonormal_step,
     orthonormalise,
     range_basis,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "is_orthonormal",
     "neighbour_estimate",
     "orthonormal_columns",
+    "orthonormal_step",
     "orthonormalise",
     "pairwise_subspace_distances",
     "principal_angles",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyspan.arrays import Array, as_array, float64_sum, namespace, transpose
+from polyspan.arrays import Array, as_array, float64_sum, namespace, transpose, zeros
 
 
 def _residual(first: Array, second: Array) -> Array:
@@ -92,7 +92,7 @@ def pairwise_subspace_distances(bases: Array) -> Array:
     """
     xp = namespace(bases)
     n = bases.shape[0]
-    distances = xp.zeros((n, n), dtype=bases.dtype)
+    distances = zeros((n, n), bases)
     for i in range(n):
         for j in range(i + 1, n):
             d = xp.linalg.vector_norm(_residual(bases[i, ...], bases[j, ...]))

@@ -18,7 +18,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from polyspan.arrays import Array, Rows, float64_sum, namespace, top_eigenvectors, transpose
+from polyspan.arrays import (
+    Array,
+    Rows,
+    float64_sum,
+    identity,
+    namespace,
+    top_eigenvectors,
+    transpose,
+    zeros,
+)
 from polyspan.geometry import closeness
 from polyspan.solvers.assignment import Sums, assign, weigh
 from polyspan.solvers.krylov import EXTRA, leading_subspace
@@ -189,7 +198,7 @@ class AffineProblem(Problem):
             return apply_scatter(about, others, labels, p, block) + drawn
 
         if m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
-            return top_eigenvectors(apply(xp.eye(m, dtype=bases.dtype)), s)[1]
+            return top_eigenvectors(apply(identity(m, bases)), s)[1]
         return leading_subspace(apply, bases[p, ...], max_cycles=MAX_CYCLES).vectors
 
     def through(self, samples: Array, old: Array) -> Array:
@@ -252,4 +261,4 @@ def _member_total(rows: Rows, labels: Array, p: int) -> tuple[Array, Array]:
             members = members - rows.offset
         total = total + xp.sum(members, axis=0)
         count += members.shape[0]
-    return total, xp.full((1,), float(count), dtype=rows.X.dtype)
+    return total, zeros((1,), rows.X) + float(count)

@@ -18,7 +18,7 @@ from polyspan.arrays import (
     top_eigenvectors,
     transpose,
 )
-from polyspan.geometry import orthonormal_columns
+from polyspan.geometry import orthonormal_columns, orthonormal_step
 from polyspan.solvers.krylov import EXTRA, leading_subspace
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def power_update(problem: Problem, bases: Array, products: Array) -> Array:
         size = xp.max(xp.abs(gradient), axis=(2, 3), keepdims=True)
         shift = xp.where(size > 0, size * machine_epsilon(bases), xp.ones_like(size))
         gradient = gradient + shift * bases
-    return orthonormal_columns(gradient)
+    return orthonormal_step(gradient)
 
 
 def exact_update(problem: Problem, bases: Array, labels: Array) -> Array:
