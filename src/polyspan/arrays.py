@@ -64,6 +64,11 @@ def is_host(a: Array) -> bool:
     return where == "cpu" or "CPU_DEVICE" in where  # the second is array-api-strict's
 
 
+def is_numpy(a: Any) -> bool:
+    """Tell whether an array is one of NumPy."""
+    return bool(is_numpy_array(a))
+
+
 def to_numpy(a: Any) -> np.ndarray:
     """Bring an array of any namespace and device to NumPy; anything else becomes an array."""
     if not is_array_api_obj(a) or is_numpy_array(a):
@@ -165,6 +170,11 @@ def rows_at_once(X: Array, n_columns: int = 0) -> int:
     return chunk_rows(int(X.shape[1]), item_bytes(X), n_columns, host=is_host(X))
 
 
+def row_slices(n: int, size: int) -> list[slice]:
+    """Return slices of at most `size` that cover n rows."""
+    return [slice(start, min(n, start + size)) for start in range(0, n, size)]
+
+
 @dataclass(frozen=True)
 class Rows:
     """Samples as rows of X minus `mean`, visited chunk by chunk, without a copy of X.
@@ -191,9 +201,7 @@ class Rows:
 
     def chunks(self) -> Iterator[tuple[slice, Array]]:
         """Yield (which rows, the rows) until all rows were visited."""
-        n = self.X.shape[0]
-        for start in range(0, n, self.size):
-            which = slice(start, min(n, start + self.size))
+        for which in row_slices(self.X.shape[0], self.size):
             chunk = self.X[which, :]
             yield which, chunk - self.mean if self.explicit else chunk
 

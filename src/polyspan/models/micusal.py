@@ -178,7 +178,8 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Complete data; never modified.
+            Complete data; never modified. Under scikit-learn's `array_api_dispatch` an array of
+            PyTorch or CuPy is fitted on its own device, where the fitted arrays will lie too.
         y : ignored
 
         Returns
@@ -209,3 +210,8 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
 
     def _rules(self) -> Rules:
         return Rules(self.solver, self.max_iter, float(self.tol), self.residual == "loo")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags

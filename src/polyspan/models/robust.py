@@ -5,10 +5,10 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan.arrays import Array
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import SubspaceLearner, shifted
 from polyspan.solvers.grouse import GrouseRules, learn_by_grouse
@@ -94,8 +94,7 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from polyspan import RobustMiCUSaL
+    >>>     >>> from polyspan import RobustMiCUSaL
     >>> from polyspan.datasets import make_union_of_subspaces, mask_entries
     >>> data = make_union_of_subspaces((60, 60), n_features=30, subspace_dim=3, spread=0.3,
     ...                                noise=0.02, random_state=0)
@@ -175,13 +174,18 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         # Algorithm 3 does its own steps on complete data too.
         return self.solver == "mm"
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = self.solver == "mm"  # the other one is compiled for NumPy
+        return tags
+
     def _prior(self) -> float:
         return float(self.fill_prior) if self.solver == "mm" else 0.0
 
     def _rules(self) -> Rules:
         return Rules("power", self.max_iter, float(self.tol))
 
-    def _or_pooled(self, problem: Problem, best: Solution, pooled: np.ndarray) -> Solution:
+    def _or_pooled(self, problem: Problem, best: Solution, pooled: Array) -> Solution:
         # Algorithm 3 ends where it ends.
         return super()._or_pooled(problem, best, pooled) if self.solver == "mm" else best
 
@@ -189,7 +193,7 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         return GrouseRules(float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol))
 
     def _learn(
-        self, problem: Problem, bases: np.ndarray, monitor: Monitor | None
+        self, problem: Problem, bases: Array, monitor: Monitor | None
     ) -> list[Solution]:
         if self.solver == "mm":
             return super()._learn(problem, bases, monitor)

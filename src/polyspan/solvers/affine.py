@@ -160,7 +160,7 @@ class AffineProblem(Problem):
             total, count = _member_total(self.rows, labels, p)
             feet = anchors - along(bases, anchors)
             others = xp.sum(feet, axis=0) - feet[p, :]
-            moved = self._optimum(bases[p, ...], anchors[p, :], others, total, count, len(old) - 1)
+            moved = self._optimum(bases[p, ...], anchors[p, :], others, total, count, old.shape[0] - 1)
             anchors[p, :] = moved
             if self.pull and bases.shape[-1]:
                 feet = others + moved - along(bases[p, ...], moved)

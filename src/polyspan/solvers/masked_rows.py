@@ -13,6 +13,7 @@ from polyspan.arrays import (
     is_host,
     item_bytes,
     namespace,
+    row_slices,
     transpose,
 )
 from polyspan.solvers.problem import Problem
@@ -53,8 +54,7 @@ class MaskedRows(Problem):
         per_row = item_bytes(self.rows.X) * (2 * m + 2 * k * s * (s + 1))
         bound = CHUNK_MAX_BYTES if is_host(self.rows.X) else DEVICE_CHUNK_BYTES
         size = max(1, min(self.rows.size, bound // per_row))
-        for start in range(0, n, size):
-            yield slice(start, min(n, start + size))
+        yield from row_slices(n, size)
 
     def chunks(self, k: int, s: int) -> Iterator[MaskedChunk]:
         """Yield rows in chunks whose systems stay within the memory bound."""

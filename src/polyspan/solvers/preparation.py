@@ -13,6 +13,7 @@ from polyspan.arrays import (
     machine_epsilon,
     namespace,
     power_of_two_scale,
+    row_slices,
     rows_at_once,
     transpose,
     zeros,
@@ -79,7 +80,7 @@ def prepare(
     xp = namespace(X)
     n, m = X.shape
     size = rows_at_once(X)
-    slices = [slice(k, min(n, k + size)) for k in range(0, n, size)]
+    slices = row_slices(n, size)
     largest = max(float(xp.max(xp.abs(X[which, :]))) for which in slices)
     scale = power_of_two_scale(largest, machine_epsilon(X))
     if scale != 1.0:
