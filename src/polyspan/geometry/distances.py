@@ -120,10 +120,8 @@ def closeness(bases: Array) -> Array:
     n_stacks, n, m, s = bases.shape
     wide = xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (n_stacks, m, n * s))
     gram = transpose(wide) @ wide
-    total = float64_sum(gram * gram, axis=(1, 2))
-    for p in range(n):
-        own = gram[:, p * s : (p + 1) * s, p * s : (p + 1) * s]
-        total = total - float64_sum(own * own, axis=(1, 2))
+    blocks = float64_sum(xp.reshape(gram * gram, (n_stacks, n, s, n, s)), axis=(2, 4))
+    total = xp.sum(blocks, axis=(1, 2)) - xp.sum(xp.linalg.diagonal(blocks), axis=1)
     return xp.maximum(n * (n - 1) * s - total, xp.zeros_like(total))
 
 

@@ -136,7 +136,7 @@ class UnionOfSubspacesBase(UnionPrediction):
     def _chunks(self, X: Array) -> Iterator[tuple[slice, Array, Array | None]]:
         """Yield centred rows, times powers of two where their squares would leave the range."""
         xp = namespace(X)
-        n_subspaces, m, s = self.bases_.shape
+        n_subspaces, _, s = self.bases_.shape
         size = rows_at_once(X, n_subspaces * s)
         points = self._points()
         farthest = 0.0 if points is None else float(xp.max(xp.abs(points)))

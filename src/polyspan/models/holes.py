@@ -62,9 +62,7 @@ class UnionWithHoles(SubspaceLearner):
         progress.end()
         return best
 
-    def _prepare(
-        self, X: Array, holes: Holes, learned: Array, given: Array | None
-    ) -> Prepared:
+    def _prepare(self, X: Array, holes: Holes, learned: Array, given: Array | None) -> Prepared:
         """Return the complete problem where nothing is missing, else the one with holes."""
         xp = namespace(X)
         if self._complete_too and not bool(xp.any(holes.missing)):

@@ -78,9 +78,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
         """Return how the hard phase updates and when it stops."""
         raise NotImplementedError
 
-    def _learn(
-        self, problem: Problem, bases: Array, monitor: Monitor | None
-    ) -> list[Solution]:
+    def _learn(self, problem: Problem, bases: Array, monitor: Monitor | None) -> list[Solution]:
         """Run the hard phase from every start of a group."""
         rules = self._rules()
         solutions = learn_subspaces(problem, bases, rules, monitor=monitor)

@@ -192,9 +192,7 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
     def _grouse_rules(self) -> GrouseRules:
         return GrouseRules(float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol))
 
-    def _learn(
-        self, problem: Problem, bases: Array, monitor: Monitor | None
-    ) -> list[Solution]:
+    def _learn(self, problem: Problem, bases: Array, monitor: Monitor | None) -> list[Solution]:
         if self.solver == "mm":
             return super()._learn(problem, bases, monitor)
         assert isinstance(problem, MaskedProblem)

@@ -16,9 +16,7 @@ from polyspan.solvers.affine import join, split
 MOST_CANDIDATES = 4096
 
 
-def given_start(
-    init: Any, X: Array, n_subspaces: int, subspace_dim: int, *, affine: bool
-) -> Array:
+def given_start(init: Any, X: Array, n_subspaces: int, subspace_dim: int, *, affine: bool) -> Array:
     """Check an init array; orthonormalise its bases where needed, and say so.
 
     For affine subspaces the last column is a point, which is returned relative to the mean.

@@ -160,7 +160,9 @@ class AffineProblem(Problem):
             total, count = _member_total(self.rows, labels, p)
             feet = anchors - along(bases, anchors)
             others = xp.sum(feet, axis=0) - feet[p, :]
-            moved = self._optimum(bases[p, ...], anchors[p, :], others, total, count, old.shape[0] - 1)
+            moved = self._optimum(
+                bases[p, ...], anchors[p, :], others, total, count, old.shape[0] - 1
+            )
             anchors[p, :] = moved
             if self.pull and bases.shape[-1]:
                 feet = others + moved - along(bases[p, ...], moved)
@@ -188,7 +190,6 @@ class AffineProblem(Problem):
 
     def _drawn_basis(self, bases: Array, point: Array, feet: Array, labels: Array, p: int) -> Array:
         """Return the leading eigenvectors of A_l with the pull of the points in it."""
-        xp = namespace(bases)
         n, m, s = bases.shape
         others = [bases[q, ...] for q in range(n) if q != p]
         about = self._about(point)

@@ -22,7 +22,7 @@ from polyspan.geometry import orthonormal_columns, orthonormal_step
 from polyspan.solvers.krylov import EXTRA, leading_subspace
 
 if TYPE_CHECKING:
-    from polyspan.solvers.problem import Problem
+    from polyspan.solvers.problem import Balance, Problem
 
 # Up to this many features a dense eigensolver is cheaper than products to full accuracy.
 DENSE_FEATURES = 1024
@@ -32,7 +32,7 @@ PRODUCTS_FROM = 10
 MAX_CYCLES = 100
 
 
-def power_update(problem: Problem, bases: Array, products: Array) -> Array:
+def power_update(problem: Balance, bases: Array, products: Array) -> Array:
     """Take one power step for all subspaces of all starts at once.
 
     With W = [D_1 … D_L], minimising F1 is maximising ‖WᵀW‖² + λ Σ tr(D_lᵀS_lD_l), since the
