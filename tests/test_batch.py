@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import require_torch
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
 import polyspan.solvers.batched as batched
+from conftest import require_torch
 from polyspan import MiCUSaL
 from polyspan.arrays import to_numpy
 from polyspan.batch import fit_micusal
@@ -179,7 +179,7 @@ def test_warnings():
     [
         (lambda X: X[0], {}, r"shape \(60, 16\).*n_problems, n_samples, n_features"),
         (lambda X: X[:0], {}, "none of them 0"),
-        (lambda X: np.where(X == X[1, 2, 3], np.nan, X), {}, "1 of 5 problems .the first is 1"),
+        (lambda X: np.where(X[1, 2, 3] == X, np.nan, X), {}, "1 of 5 problems .the first is 1"),
         (lambda X: X * 1e200, {}, "scale X"),
         (lambda X: X, {"solver": "exact"}, "power steps"),
         (lambda X: X, {"subspace_dim": 16}, "smaller than n_features"),

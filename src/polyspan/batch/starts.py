@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ class Starts:
         self.given: Array | None = None
         if not isinstance(model.init, str):
             self.given = self._given(to_numpy(model.init))
-        several = isinstance(random_state, Sequence | np.ndarray)
+        several = hasattr(random_state, "__len__")
         seeds = list(random_state) if several else [random_state]
         if several and len(seeds) != X.shape[0]:
             raise ValueError(

@@ -15,13 +15,21 @@ from polyspan.geometry.distances import (
     principal_angles,
     subspace_distance,
 )
+from polyspan.geometry.matrices import (
+    cholesky_or_none,
+    leading_rank,
+    submatrix,
+    symmetric_eigen,
+)
 
 __all__ = [
     "check_neighbours",
+    "cholesky_or_none",
     "closeness",
     "draw_bases",
     "estimate_dimension",
     "is_orthonormal",
+    "leading_rank",
     "neighbour_estimate",
     "orthonormal_columns",
     "orthonormal_step",
@@ -29,5 +37,7 @@ __all__ = [
     "pairwise_subspace_distances",
     "principal_angles",
     "range_basis",
+    "submatrix",
     "subspace_distance",
+    "symmetric_eigen",
 ]

@@ -9,12 +9,11 @@ from polyspan.arrays import (
     chunk_rows,
     is_host,
     item_bytes,
-    leading_rank,
     namespace,
     row_slices,
-    symmetric_eigen,
     zeros,
 )
+from polyspan.geometry import leading_rank, symmetric_eigen
 from polyspan.kernels.functions import Kernel
 
 # Below this share of the largest, an eigenvalue of the landmarks' kernel matrix is rounding.

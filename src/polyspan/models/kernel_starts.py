@@ -9,14 +9,13 @@ import numpy as np
 
 from polyspan.arrays import (
     Array,
-    leading_rank,
     machine_epsilon,
     namespace,
-    symmetric_eigen,
     to_numpy,
     transpose,
     zeros,
 )
+from polyspan.geometry import leading_rank, symmetric_eigen
 from polyspan.solvers.kernel import (
     KernelMonitor,
     KernelRules,
@@ -112,7 +111,7 @@ def run_start(
 
 def rounding_floor(G: Array) -> float:
     """Return the eigenvalue up to which those of the centred matrix are rounding."""
-    return machine_epsilon(G) * G.shape[0] * _size(G)
+    return machine_epsilon(G) * int(G.shape[0]) * _size(G)
 
 
 def explicit_coordinates(G: Array, floor: float) -> Array:
@@ -129,8 +128,8 @@ def check_kernel_matrix(G: Array, name: Any) -> Array:
     """Return a symmetric kernel matrix, or raise an error that says what is wrong with it."""
     if G.ndim != 2 or G.shape[0] != G.shape[1]:
         raise ValueError(
-            f"the kernel matrix has the shape {tuple(G.shape)}: kernel={name!r} needs a square one, "
-            "(n_samples, n_samples)"
+            f"the kernel matrix has the shape {tuple(G.shape)}: kernel={name!r} needs a square "
+            "one, (n_samples, n_samples)"
         )
     xp = namespace(G)
     if not bool(xp.all(xp.isfinite(G))):

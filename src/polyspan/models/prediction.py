@@ -88,4 +88,4 @@ class UnionPrediction(
             0 is the best.
         """
         scores = self.score_samples(X)
-        return float(float64_sum(scores)) / scores.shape[0]
+        return float(float64_sum(scores) / scores.shape[0])

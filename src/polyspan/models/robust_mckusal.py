@@ -11,7 +11,7 @@ from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyspan.arrays import keep_freed_memory
+from polyspan.arrays import Array, keep_freed_memory
 from polyspan.kernels import (
     estimate_feature_distances,
     estimate_kernel,
@@ -79,7 +79,7 @@ class RobustKernelModel(KernelModel):
         )  # fmt: skip
         return self
 
-    def impute(self, X: Any) -> np.ndarray:
+    def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.
 
         Parameters
@@ -95,7 +95,7 @@ class RobustKernelModel(KernelModel):
         X = self._validate(X, reset=False, method="impute")
         return np.where(np.isnan(X), filled, X)
 
-    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> np.ndarray:
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         X = validated(self, X, reset=reset, method=method, double=True)
         blank = np.flatnonzero(np.isnan(X).all(axis=1))
         if len(blank):
@@ -103,7 +103,7 @@ class RobustKernelModel(KernelModel):
                 f"{len(blank)} of {len(X)} samples have no observed entry (rows {listed(blank)}): "
                 "nothing is known about them; leave them out"
             )
-        return np.asarray(X)
+        return X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,10 +13,10 @@ from polyspan.arrays import (
     members_of,
     moved_to,
     namespace,
-    submatrix,
     to_numpy,
     transpose,
 )
+from polyspan.geometry import submatrix
 from polyspan.solvers.kernel_subspaces import KernelSubspaces
 from polyspan.solvers.kernel_updates import Factor, leading_directions, updated_directions
 from polyspan.solvers.problem import Balance

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.arrays import Array, moved_to, namespace, submatrix, transpose
+from polyspan.arrays import Array, moved_to, namespace, transpose
+from polyspan.geometry import submatrix
 
 
 @dataclass(frozen=True)

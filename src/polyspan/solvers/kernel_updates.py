@@ -14,15 +14,13 @@ import scipy.linalg
 
 from polyspan.arrays import (
     Array,
-    cholesky_or_none,
     identity,
     is_numpy,
-    leading_rank,
     namespace,
-    symmetric_eigen,
     top_eigenvectors,
     transpose,
 )
+from polyspan.geometry import cholesky_or_none, leading_rank, symmetric_eigen
 from polyspan.solvers.krylov import leading_subspace
 
 # Below this share of the largest, an eigenvalue of G̃_ll is a direction that rounding made.
