@@ -46,7 +46,8 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
 
     Examples
     --------
-    >>>     >>> from polyspan.metrics import average_subspace_distance
+    >>> import numpy as np
+    >>> from polyspan.metrics import average_subspace_distance
     >>> truth = np.stack([np.eye(4)[:, :2], np.eye(4)[:, 2:]])
     >>> average_subspace_distance(truth[::-1], truth)
     0.0
@@ -117,7 +118,8 @@ def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> floa
 
     Examples
     --------
-    >>>     >>> from polyspan.metrics import relative_reconstruction_error
+    >>> import numpy as np
+    >>> from polyspan.metrics import relative_reconstruction_error
     >>> relative_reconstruction_error(np.array([[0.0, 4.0]]), np.array([[0.0, 3.0]]))
     0.0625
     """

@@ -34,7 +34,10 @@ class KernelModel(KernelLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            With `kernel="precomputed"` the kernel matrix, (n_samples, n_samples).
+            With `kernel="precomputed"` the kernel matrix, (n_samples, n_samples). `MCKUSaL` fits
+            an array of PyTorch or CuPy on its own device, under scikit-learn's
+            `array_api_dispatch`; for `init="spectral"` the distances go to the CPU, and labels
+            come back.
         y : ignored
 
         Returns

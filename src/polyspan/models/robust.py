@@ -96,7 +96,8 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
 
     Examples
     --------
-    >>>     >>> from polyspan import RobustMiCUSaL
+    >>> import numpy as np
+    >>> from polyspan import RobustMiCUSaL
     >>> from polyspan.datasets import make_union_of_subspaces, mask_entries
     >>> data = make_union_of_subspaces((60, 60), n_features=30, subspace_dim=3, spread=0.3,
     ...                                noise=0.02, random_state=0)
@@ -159,7 +160,8 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries; never modified.
+            NaN marks missing entries; never modified. Under scikit-learn's `array_api_dispatch`
+            an array of PyTorch or CuPy is fitted on its own device (`solver="mm"` only).
         y : ignored
 
         Returns
