@@ -1,15 +1,17 @@
 # Every target makes the virtual environment first when there is none; Python and make are enough.
 PYTHON ?= python3
 VENV ?= .venv
+TORCH ?= 2.13.0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench format clean
+.PHONY: help demo test lint torch bench format clean
 
 help:
 	@echo "make demo    what polyspan does, in a table and a picture (about 20 s)"
 	@echo "make test    all tests, with coverage"
 	@echo "make lint    ruff and mypy"
+	@echo "make torch   adds PyTorch to the environment, for the tests that need it"
 	@echo "make bench   ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
 
 $(READY): pyproject.toml
@@ -27,6 +29,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+torch: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==$(TORCH)"
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(ROWS)

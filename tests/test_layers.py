@@ -1,6 +1,7 @@
 """The import rule: a module imports only from those above it in the list of the design."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,18 @@ def breaches(path, root=ROOT):
             yield f"{own} imports {module}"
 
 
+def framework_checks(path):
+    """Yield where a file asks which framework an array is of."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        name = getattr(getattr(node, "func", None), "id", "")
+        if name in ("isinstance", "issubclass"):
+            kinds = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+            if kinds & {"np", "xp", *FRAMEWORKS}:
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+        if re.fullmatch(r"is_(torch|cupy|jax|dask|ndonnx|pydata)_\w+", name):
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
 FILES = [p for p in sorted(ROOT.rglob("*.py")) if p != ROOT / "__init__.py"]
 
 
@@ -69,3 +82,18 @@ def test_a_breach_is_noticed(tmp_path):
     bad.parent.mkdir()
     bad.write_text("from polyspan.solvers.updates import power_update\n")
     assert list(breaches(bad, tmp_path)) == ["geometry imports polyspan.solvers.updates"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in FILES if layer_of(p) in ("arrays", "geometry", "kernels", "solvers", "batch")],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_solvers_ask_for_no_framework(path):
+    assert list(framework_checks(path)) == []
+
+
+def test_a_question_for_a_framework_is_noticed(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("isinstance(a, np.ndarray)\nis_torch_array(a)\nisinstance(a, (int, torch.T))\n")
+    assert len(list(framework_checks(bad))) == 3

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import zipfile
 
+import array_api_strict
 import numpy as np
 import pytest
+import sklearn
 import skops.io
 from sklearn.callback import ProgressBar
 from sklearn.decomposition import PCA
@@ -337,3 +339,11 @@ def test_without_skops_the_message_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     with pytest.raises(ImportError, match=r'pip install "polyspan\[cli\]"'):
         save_model(fitted(MiCUSaL)[0], tmp_path / "m.skops")
+
+
+def test_arrays_of_another_namespace_are_named(tmp_path):
+    X = array_api_strict.asarray(np.random.RandomState(0).standard_normal((30, 5)))
+    with sklearn.config_context(array_api_dispatch=True):
+        model = MiCUSaL(2, 1, random_state=0).fit(X)
+    with pytest.raises(TypeError, match=r"arrays are of array_api_strict.*fit it on NumPy"):
+        save_model(model, tmp_path / "model.skops")

@@ -1,13 +1,19 @@
 """polyspan learns unions of subspaces that are close to each other."""
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from polyspan import datasets, geometry, kernels, metrics
 from polyspan.compare import Comparison, compare
 from polyspan.models import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
-from polyspan.persistence import load_model, save_model
 
-__version__ = version("polyspan")
+if TYPE_CHECKING:
+    from polyspan.persistence import load_model, save_model
+
+try:
+    __version__ = version("polyspan")
+except PackageNotFoundError:  # pragma: no cover - run from a checkout that was never installed
+    __version__ = "0+unknown"
 __all__ = [
     "AdaptiveMiCUSaL",
     "Comparison",
@@ -23,3 +29,13 @@ __all__ = [
     "metrics",
     "save_model",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Files may hold any estimator, and the compiled ones take a second to import: not before
+    # somebody reads or writes a file.
+    if name in ("load_model", "save_model"):
+        from polyspan import persistence
+
+        return getattr(persistence, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

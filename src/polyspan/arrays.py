@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from array_api_compat import array_namespace, is_array_api_obj, is_numpy_namespace
+from array_api_compat import (
+    array_namespace,
+    is_array_api_obj,
+    is_array_api_strict_namespace,
+    is_numpy_array,
+    is_numpy_namespace,
+    to_device,
+)
+from array_api_compat import device as device
 from threadpoolctl import ThreadpoolController
 
 #: An array of any namespace that follows the array API standard.
@@ -27,6 +35,8 @@ CHUNK_BYTES = 6 << 20
 CHUNK_MIN_ROWS = 512
 # Neither a chunk nor its projections may take more than this.
 CHUNK_MAX_BYTES = 64 << 20
+# An accelerator has no such cache to stay in, and every chunk costs it the start of its kernels.
+DEVICE_CHUNK_BYTES = 4 << 30
 # Below this many floating-point operations a product is done before a second thread has woken up;
 # on a busy machine two threads were 20 times slower than one.
 SMALL_WORK = 1e9
@@ -42,6 +52,65 @@ def namespace(*arrays: Array) -> Any:
 def as_array(a: Any) -> Array:
     """Return arrays as they are, and anything else as a NumPy array."""
     return a if is_array_api_obj(a) else np.asarray(a)
+
+
+def is_host(a: Array) -> bool:
+    """Tell whether an array lies in the memory of the CPU, where gathering rows is cheap.
+
+    On an accelerator whatever depends on the data, such as how many rows belong to a cluster,
+    has to be fetched first, and masking costs less than waiting.
+    """
+    where = str(device(a))
+    return where == "cpu" or "CPU_DEVICE" in where  # the second is array-api-strict's
+
+
+def is_numpy(a: Any) -> bool:
+    """Tell whether an array is one of NumPy."""
+    return bool(is_numpy_array(a))
+
+
+def to_numpy(a: Any) -> np.ndarray:
+    """Bring an array of any namespace and device to NumPy; anything else becomes an array."""
+    if not is_array_api_obj(a) or is_numpy_array(a):
+        return np.asarray(a)
+    xp = namespace(a)
+    cpu = xp.Device("CPU_DEVICE") if is_array_api_strict_namespace(xp) else "cpu"
+    return np.asarray(to_device(a, cpu))
+
+
+def moved_to(a: Any, like: Array, dtype: Any = None) -> Array:
+    """Bring a NumPy array or numbers to the namespace and device of another array."""
+    return namespace(like).asarray(a, dtype=dtype, device=device(like))
+
+
+def zeros(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
+    """Return zeros beside another array, in its precision unless told otherwise."""
+    return namespace(like).zeros(shape, dtype=dtype or like.dtype, device=device(like))
+
+
+def identity(n: int, like: Array) -> Array:
+    """Return the identity matrix beside another array, in its precision."""
+    return namespace(like).eye(n, dtype=like.dtype, device=device(like))
+
+
+def one_hot(labels: Array, n: int, dtype: Any) -> Array:
+    """Return 1 where a label is 0, 1, …, n-1, along a new last axis."""
+    xp = namespace(labels)
+    every = xp.arange(n, dtype=labels.dtype, device=device(labels))
+    return xp.astype(labels[..., None] == every, dtype)
+
+
+def members_of(labels: Array, n: int) -> list[Array]:
+    """Return the indices of the samples of every label 0, 1, …, n-1."""
+    xp = namespace(labels)
+    return [xp.nonzero(labels == p)[0] for p in range(n)]
+
+
+def unsorted(members: list[Array], parts: list[Array]) -> Array:
+    """Put rows that were computed cluster by cluster back into the order of the samples."""
+    xp = namespace(parts[0])
+    back = xp.argsort(xp.concat(members, axis=0))
+    return xp.take(xp.concat(parts, axis=0), back, axis=0)
 
 
 def transpose(a: Array) -> Array:
@@ -83,15 +152,27 @@ def top_eigenvectors(a: Array, k: int) -> tuple[Array, Array]:
     return xp.flip(values, axis=0), xp.flip(vectors, axis=1)
 
 
-def chunk_rows(n_features: int, item_bytes: int, n_columns: int = 0) -> int:
-    """Return how many rows to visit at once, from the shapes alone.
+def chunk_rows(n_features: int, item_bytes: int, n_columns: int = 0, *, host: bool = True) -> int:
+    """Return how many rows to visit at once, from the shapes and the kind of memory alone.
 
     `n_columns` is the number of projections computed for every row.
     """
     row_bytes = max(1, n_features * item_bytes)
-    rows = max(CHUNK_MIN_ROWS, CHUNK_BYTES // row_bytes)
     widest = max(row_bytes, 3 * n_columns * item_bytes)
+    if not host:
+        return int(max(1, DEVICE_CHUNK_BYTES // widest))
+    rows = max(CHUNK_MIN_ROWS, CHUNK_BYTES // row_bytes)
     return int(max(1, min(rows, CHUNK_MAX_BYTES // widest)))
+
+
+def rows_at_once(X: Array, n_columns: int = 0) -> int:
+    """Return `chunk_rows` for the rows of an array."""
+    return chunk_rows(int(X.shape[1]), item_bytes(X), n_columns, host=is_host(X))
+
+
+def row_slices(n: int, size: int) -> list[slice]:
+    """Return slices of at most `size` that cover n rows."""
+    return [slice(start, min(n, start + size)) for start in range(0, n, size)]
 
 
 @dataclass(frozen=True)
@@ -120,9 +201,7 @@ class Rows:
 
     def chunks(self) -> Iterator[tuple[slice, Array]]:
         """Yield (which rows, the rows) until all rows were visited."""
-        n = self.X.shape[0]
-        for start in range(0, n, self.size):
-            which = slice(start, min(n, start + self.size))
+        for which in row_slices(self.X.shape[0], self.size):
             chunk = self.X[which, :]
             yield which, chunk - self.mean if self.explicit else chunk
 
@@ -133,7 +212,7 @@ class Rows:
 
     def with_columns(self, n_columns: int) -> Rows:
         """Return the same rows in chunks that also bound the memory of n_columns projections."""
-        size = chunk_rows(self.shape[1], item_bytes(self.X), n_columns)
+        size = rows_at_once(self.X, n_columns)
         return Rows(self.X, self.mean, min(self.size, size), self.explicit)
 
 

@@ -1,15 +1,17 @@
-"""How near a learned union of subspaces is to the truth (Sec. II and V-A of the paper)."""
+"""How near a learned union of subspaces is to the truth (Sec. II and V-A of the paper).
+
+Arrays of any namespace and device, two of them on the same one; labels may come from anywhere.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from polyspan.arrays import Array, as_array, namespace, transpose
+from polyspan.arrays import Array, as_array, namespace, to_numpy, transpose
 from polyspan.geometry import estimate_dimension, principal_angles, subspace_distance
 
 __all__ = [
@@ -59,7 +61,7 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     xp = namespace(bases, true_bases)
     n = bases.shape[0]
     cosines = transpose(bases)[:, None, ...] @ true_bases[None, ...]
-    overlap = np.asarray(xp.sum(cosines * cosines, axis=(2, 3)))
+    overlap = to_numpy(xp.sum(cosines * cosines, axis=(2, 3)))
     own, matched = linear_sum_assignment(-overlap)
     distances = [
         subspace_distance(bases[int(i), ...], true_bases[int(j), ...], normalize=True)
@@ -87,7 +89,8 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
     >>> clustering_error([0, 0, 1, 1], [1, 1, 0, 1])
     0.25
     """
-    if len(labels_true) == 0:
+    labels_true, labels_pred = to_numpy(labels_true), to_numpy(labels_pred)
+    if labels_true.size == 0:
         raise ValueError("there are no labels to compare")
     labels_true = column_or_1d(labels_true)
     labels_pred = column_or_1d(labels_pred)

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from array_api_compat import is_array_api_obj
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan import baselines, models
+from polyspan.arrays import is_numpy
 from polyspan.files import check_target, whole_file
 from polyspan.kernels import Kernel
 from polyspan.kernels.low_rank import NystromMap
@@ -165,6 +167,12 @@ def model_bytes(model: Any) -> bytes:
         known = ", ".join(kind.__name__ for kind in ESTIMATORS)
         raise TypeError(f"cannot save a {type(model).__name__}: polyspan saves {known}")
     check_is_fitted(model)
+    labels = getattr(model, "labels_", None)
+    if is_array_api_obj(labels) and not is_numpy(labels):
+        raise TypeError(
+            f"cannot save this {type(model).__name__}: its arrays are of "
+            f"{type(labels).__module__}, and a model file holds those of NumPy; fit it on NumPy"
+        )
     bare = copy.copy(model)
     for name in _CALLBACK_ATTRIBUTES:
         bare.__dict__.pop(name, None)

@@ -1,6 +1,7 @@
 """The benchmark's literal algorithm is Algorithm 1, and ours follows it iteration by iteration."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,15 @@ def test_unknown_rows_are_named():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "no row is named nonsense; there are" in done.stderr
+
+
+def test_the_gpu_script_checks_tiny_sizes_where_there_is_none():
+    pytest.importorskip("torch")
+    command = [sys.executable, str(BENCHMARKS / "gpu.py")]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "There is no CUDA device here" in done.stdout
+    assert "| target |" in done.stdout
+    saved = json.loads(done.stdout[done.stdout.index("{\n") :])
+    assert saved["machine"]["device"] == "none"
+    assert [row["correct"] for row in saved["rows"]] == [True] * 3

@@ -184,7 +184,7 @@ def test_one_chunk_equals_seven(solver, residual, init, monkeypatch):
     options = {"solver": solver, "residual": residual, "init": init, "random_state": 0}
     whole = MiCUSaL(2, 3, **options).fit(data.X)
     for module in ("arrays", "solvers.preparation", "models.base"):
-        monkeypatch.setattr(f"polyspan.{module}.chunk_rows", lambda *a: 10)
+        monkeypatch.setattr(f"polyspan.{module}.rows_at_once", lambda *a: 10)
     parts = MiCUSaL(2, 3, **options).fit(data.X)
     assert np.array_equal(parts.labels_, whole.labels_)
     assert_allclose(parts.objective_, whole.objective_, rtol=1e-10)
@@ -260,7 +260,7 @@ def test_float32_is_close_to_float64():
 
 def test_a_large_offset_costs_no_labels(monkeypatch):
     for module in ("arrays", "solvers.preparation"):
-        monkeypatch.setattr(f"polyspan.{module}.chunk_rows", lambda *a: 16)
+        monkeypatch.setattr(f"polyspan.{module}.rows_at_once", lambda *a: 16)
     data = small()
     plain = MiCUSaL(2, 3, random_state=0).fit(data.X)
     moved = MiCUSaL(2, 3, random_state=0).fit(data.X + 1e6)

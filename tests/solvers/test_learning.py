@@ -200,7 +200,7 @@ def test_prepared_centring_is_the_same_three_ways():
 
 
 def test_a_heavy_mean_is_subtracted_first(monkeypatch):
-    monkeypatch.setattr("polyspan.solvers.preparation.chunk_rows", lambda *a: 10)
+    monkeypatch.setattr("polyspan.solvers.preparation.rows_at_once", lambda *a: 10)
     X = np.random.RandomState(0).standard_normal((50, 6))
     light = prepare(X + 1.0, 4.0, center=True).problem.rows
     heavy = prepare(X + 1e6, 4.0, center=True).problem.rows

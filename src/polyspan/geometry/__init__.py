@@ -4,28 +4,44 @@ from polyspan.geometry.bases import (
     draw_bases,
     is_orthonormal,
     orthonormal_columns,
+    orthonormal_step,
     orthonormalise,
     range_basis,
 )
 from polyspan.geometry.dimension import check_neighbours, estimate_dimension, neighbour_estimate
 from polyspan.geometry.distances import (
     closeness,
+    closeness_of_gram,
     pairwise_subspace_distances,
     principal_angles,
+    side_by_side,
     subspace_distance,
+)
+from polyspan.geometry.matrices import (
+    cholesky_or_none,
+    leading_rank,
+    submatrix,
+    symmetric_eigen,
 )
 
 __all__ = [
     "check_neighbours",
+    "cholesky_or_none",
     "closeness",
+    "closeness_of_gram",
     "draw_bases",
     "estimate_dimension",
     "is_orthonormal",
+    "leading_rank",
     "neighbour_estimate",
     "orthonormal_columns",
+    "orthonormal_step",
     "orthonormalise",
     "pairwise_subspace_distances",
     "principal_angles",
     "range_basis",
+    "side_by_side",
+    "submatrix",
     "subspace_distance",
+    "symmetric_eigen",
 ]

@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
+from polyspan.arrays import to_numpy
+
 
 def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
     r"""Estimate the dimension of a set of points from distances to nearest neighbours.
@@ -58,7 +60,7 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
 def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
     """Return the estimate and the most neighbours that could be used, without a warning."""
     check_neighbours(k1, k2)
-    X = np.unique(check_array(X, dtype=[np.float64, np.float32]), axis=0)
+    X = np.unique(check_array(to_numpy(X), dtype=[np.float64, np.float32]), axis=0)
     most = len(X) - 1
     if most < k1:
         return float("nan"), most

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyspan.arrays import Array, as_array, float64_sum, namespace, transpose
+from polyspan.arrays import Array, as_array, float64_sum, namespace, transpose, zeros
 
 
 def _residual(first: Array, second: Array) -> Array:
@@ -92,7 +92,7 @@ def pairwise_subspace_distances(bases: Array) -> Array:
     """
     xp = namespace(bases)
     n = bases.shape[0]
-    distances = xp.zeros((n, n), dtype=bases.dtype)
+    distances = zeros((n, n), bases)
     for i in range(n):
         for j in range(i + 1, n):
             d = xp.linalg.vector_norm(_residual(bases[i, ...], bases[j, ...]))
@@ -116,14 +116,23 @@ def closeness(bases: Array) -> Array:
     -------
     closeness : float64 array of shape (n_stacks,)
     """
+    wide = side_by_side(bases)
+    return closeness_of_gram(transpose(wide) @ wide, bases.shape[1])
+
+
+def side_by_side(bases: Array) -> Array:
+    """Return W = [D_1 … D_L] of every stack, (n_stacks, n_features, n_subspaces * subspace_dim)."""
     xp = namespace(bases)
     n_stacks, n, m, s = bases.shape
-    wide = xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (n_stacks, m, n * s))
-    gram = transpose(wide) @ wide
-    total = float64_sum(gram * gram, axis=(1, 2))
-    for p in range(n):
-        own = gram[:, p * s : (p + 1) * s, p * s : (p + 1) * s]
-        total = total - float64_sum(own * own, axis=(1, 2))
+    return xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (n_stacks, m, n * s))
+
+
+def closeness_of_gram(gram: Array, n: int) -> Array:
+    """Return `closeness` from the products WᵀW of n bases side by side."""
+    xp = namespace(gram)
+    n_stacks, s = gram.shape[0], gram.shape[2] // n
+    blocks = float64_sum(xp.reshape(gram * gram, (n_stacks, n, s, n, s)), axis=(2, 4))
+    total = xp.sum(blocks, axis=(1, 2)) - xp.sum(xp.linalg.diagonal(blocks), axis=1)
     return xp.maximum(n * (n - 1) * s - total, xp.zeros_like(total))
 
 

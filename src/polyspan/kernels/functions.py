@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from polyspan.arrays import Array, identity, is_numpy, namespace, transpose, zeros
+
 #: A name of `sklearn.metrics.pairwise_kernels`, or a function of two samples.
 KernelName = str | Callable[..., float]
 
@@ -37,8 +39,10 @@ class Kernel:
     others: dict[str, Any] | None = None
     """Parameters of a callable."""
 
-    def __call__(self, X: np.ndarray, Y: np.ndarray | None = None) -> np.ndarray:
-        """Return κ(x, y) of all pairs of rows, (len(X), len(Y))."""
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return κ(x, y) of all pairs of rows, (len(X), len(Y)), where X lies."""
+        if not is_numpy(X):
+            return self._by_products(X, Y)
         if callable(self.name):
             values = pairwise_kernels(X, Y, metric=self.name, **(self.others or {}))
         else:
@@ -50,24 +54,41 @@ class Kernel:
             values = (values + values.T) / 2
         return np.asarray(values)
 
-    def diagonal(self, X: np.ndarray) -> np.ndarray:
+    def _by_products(self, X: Array, Y: Array | None) -> Array:
+        """Return the values of the kernels that are functions of inner products."""
+        if self.name not in ("rbf", "linear", "poly"):
+            raise ValueError(
+                f"kernel={self.name!r} needs NumPy arrays: 'rbf', 'poly' and 'linear' take others"
+            )
+        xp = namespace(X)
+        other = X if Y is None else Y
+        products = X @ transpose(other)
+        if self.name != "rbf":
+            values = self.of_products(products, X.shape[1])
+            return (values + transpose(values)) / 2.0 if Y is None else values
+        squares = xp.vecdot(X, X)[:, None] + xp.vecdot(other, other) - 2.0 * products
+        if Y is None:
+            squares = (squares + transpose(squares)) / 2.0 * (1.0 - identity(X.shape[0], X))
+        return self.of_distances(xp.clip(squares, 0.0, None), X.shape[1])
+
+    def diagonal(self, X: Array) -> Array:
         """Return κ(x, x) of every row, without the other pairs."""
         if self.name == "rbf":
-            return np.ones(len(X), dtype=X.dtype)
+            return zeros((X.shape[0],), X) + 1.0
         if self.name in ("linear", "poly"):
-            return self.of_products(np.einsum("nm,nm->n", X, X), X.shape[1])
+            return self.of_products(namespace(X).vecdot(X, X), X.shape[1])
         return np.array([self(row[None, :])[0, 0] for row in X], dtype=X.dtype)
 
-    def of_products(self, products: np.ndarray, n_features: int) -> np.ndarray:
+    def of_products(self, products: Array, n_features: int) -> Array:
         """Return the values of a dot-product kernel at given inner products."""
         if self.name == "linear":
             return products
         gamma = self.scale(n_features)
-        return np.asarray((gamma * products + self.coef0) ** self.degree)
+        return (gamma * products + self.coef0) ** self.degree
 
-    def of_distances(self, squares: np.ndarray, n_features: int) -> np.ndarray:
+    def of_distances(self, squares: Array, n_features: int) -> Array:
         """Return the values of the Gaussian kernel at given squared distances."""
-        return np.asarray(np.exp(-self.scale(n_features) * squares))
+        return namespace(squares).exp(-self.scale(n_features) * squares)
 
     def scale(self, n_features: int) -> float:
         """Return gamma, or its default."""

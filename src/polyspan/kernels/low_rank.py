@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import scipy.linalg
-
-from polyspan.arrays import chunk_rows
+from polyspan.arrays import (
+    Array,
+    chunk_rows,
+    is_host,
+    item_bytes,
+    namespace,
+    row_slices,
+    zeros,
+)
+from polyspan.geometry import leading_rank, symmetric_eigen
 from polyspan.kernels.functions import Kernel
 
 # Below this share of the largest, an eigenvalue of the landmarks' kernel matrix is rounding.
@@ -19,35 +25,35 @@ class NystromMap:
     """φ(x) ≈ whitener ᵀ κ(landmarks, x), so that inner products of coordinates approximate κ."""
 
     kernel: Kernel
-    landmarks: np.ndarray
+    landmarks: Array
     """Rows of the training data: (n_landmarks, n_features)."""
-    whitener: np.ndarray
+    whitener: Array
     """(n_landmarks, rank), with whitenerᵀ K whitener = I."""
 
     @classmethod
-    def of(cls, kernel: Kernel, landmarks: np.ndarray) -> NystromMap:
+    def of(cls, kernel: Kernel, landmarks: Array) -> NystromMap:
         """Build the map from landmarks."""
-        values, vectors = scipy.linalg.eigh(kernel(landmarks))
-        kept = values > RANK_TOL * max(float(values.max()), 0.0)
-        if not kept.any():  # a kernel that vanishes: one coordinate, which is zero
-            return cls(kernel, landmarks, np.zeros((len(landmarks), 1)))
-        return cls(kernel, landmarks, vectors[:, kept] / np.sqrt(values[kept]))
+        xp, n = namespace(landmarks), landmarks.shape[0]
+        values, vectors = symmetric_eigen(kernel(landmarks))
+        rank = leading_rank(values, RANK_TOL * max(float(values[-1]), 0.0))
+        if not rank:  # a kernel that vanishes: one coordinate, which is zero
+            return cls(kernel, landmarks, zeros((n, 1), landmarks))
+        return cls(kernel, landmarks, vectors[:, n - rank :] / xp.sqrt(values[n - rank :]))
 
     @property
     def rank(self) -> int:
         """Number of coordinates: the number of landmarks, or fewer where some are alike."""
         return int(self.whitener.shape[1])
 
-    def __call__(self, X: np.ndarray) -> np.ndarray:
+    def __call__(self, X: Array) -> Array:
         """Return the coordinates of every row, (n, rank), chunk by chunk."""
-        out = np.empty((len(X), self.rank), dtype=self.whitener.dtype)
-        size = chunk_rows(X.shape[1] + len(self.landmarks), X.itemsize)
-        for start in range(0, len(X), size):
-            part = slice(start, start + size)
-            out[part] = self.kernel(X[part], self.landmarks) @ self.whitener
+        out = zeros((X.shape[0], self.rank), self.whitener)
+        wide = X.shape[1] + self.landmarks.shape[0]
+        for part in row_slices(X.shape[0], chunk_rows(wide, item_bytes(X), host=is_host(X))):
+            out[part, :] = self.kernel(X[part, :], self.landmarks) @ self.whitener
         return out
 
-    def lost(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    def lost(self, X: Array, Z: Array) -> Array:
         """Return κ(x, x) - ‖z‖², what of φ(x) the landmarks do not span, given coordinates Z."""
-        squares = np.einsum("nk,nk->n", Z, Z)
-        return np.asarray(np.maximum(self.kernel.diagonal(X) - squares, 0.0))
+        xp = namespace(Z)
+        return xp.clip(self.kernel.diagonal(X) - xp.vecdot(Z, Z), 0.0, None)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from polyspan.arrays import Array, device, machine_epsilon, namespace, unsorted
 from polyspan.kernels.functions import Kernel
 
 # Steps of the fixed-point iteration for the Gaussian kernel, and when it has settled.
@@ -20,46 +19,47 @@ FIXED_POINT_TOL = 1e-7
 class Expansion:
     """Points of the feature space, and their inner products with the training samples."""
 
-    weights: np.ndarray
+    weights: Array
     """χ: (n, n_training)."""
-    products: np.ndarray
+    products: Array
     """Pᵀφ(y_i): (n, n_training)."""
-    squares: np.ndarray
+    squares: Array
     """‖P‖²: (n,)."""
 
     @classmethod
-    def of(cls, weights: np.ndarray, G: np.ndarray) -> Expansion:
+    def of(cls, weights: Array, G: Array) -> Expansion:
         """Expand over samples with the (uncentred) kernel matrix G."""
         products = weights @ G
-        return cls(weights, products, np.einsum("ni,ni->n", weights, products))
+        return cls(weights, products, namespace(weights).vecdot(weights, products))
 
-    def feature_distances(self, diagonal: np.ndarray) -> np.ndarray:
+    def feature_distances(self, diagonal: Array) -> Array:
         """Return ‖P - φ(y_i)‖², given κ(y_i, y_i)."""
-        return np.asarray(self.squares[:, None] + diagonal - 2.0 * self.products)
+        return self.squares[:, None] + diagonal - 2.0 * self.products
 
 
-def combination_weights(kernel: Kernel, point: Expansion, diagonal: np.ndarray) -> np.ndarray:
+def combination_weights(kernel: Kernel, point: Expansion, diagonal: Array) -> Array:
     """Return e_i of every point: its pre-image is Σ e_i y_i (Gaussian: divided by Σ e_i)."""
     kernel.check_preimage()
     if kernel.name == "rbf":
-        return np.asarray(point.weights * (1.0 - point.feature_distances(diagonal) / 2.0))
+        return point.weights * (1.0 - point.feature_distances(diagonal) / 2.0)
     degree = 1 if kernel.name == "linear" else int(kernel.degree)
     if degree == 1:
         return point.weights
-    squares = np.where(point.squares > 0, point.squares, 1.0)[:, None]
+    xp = namespace(point.weights)
+    squares = xp.where(point.squares > 0, point.squares, 1.0)[:, None]
     # (d-1)/d of an odd d: an even power of an odd root, so the sign goes.
-    ratios = np.abs(point.products / squares) ** ((degree - 1) / degree)
-    return np.asarray(point.weights * ratios)
+    ratios = xp.abs(point.products / squares) ** ((degree - 1) / degree)
+    return point.weights * ratios
 
 
 def preimages(
     kernel: Kernel,
-    e: np.ndarray,
-    Y: np.ndarray,
-    observed: np.ndarray | None = None,
+    e: Array,
+    Y: Array,
+    observed: Array | None = None,
     *,
     corrected: bool = True,
-) -> np.ndarray:
+) -> Array:
     """Return Σ e_i y_i of every point, entry by entry where samples have holes.
 
     Parameters
@@ -73,46 +73,60 @@ def preimages(
         Whether dot-product kernels get the factor N/|r_u| for the samples that lack entry u; the
         paper has it for the Gaussian kernel only.
     """
+    xp = namespace(e)
     sums = e @ Y
-    share = 1.0 if observed is None else observed.mean(axis=0)
+    share = 1.0 if observed is None else xp.mean(xp.astype(observed, e.dtype), axis=0)
     if kernel.name == "rbf":
-        total = e.sum(axis=1, keepdims=True)
-        return np.asarray(sums / (_away_from_zero(total) * share))
-    return np.asarray(sums / share if corrected else sums)
+        total = xp.sum(e, axis=1, keepdims=True)
+        return sums / (_away_from_zero(total) * share)
+    return sums / share if corrected else sums
 
 
 def polish(
     kernel: Kernel,
-    start: np.ndarray,
-    weights: np.ndarray,
-    Y: np.ndarray,
+    start: Array,
+    weights: Array,
+    Y: Array,
     *,
     max_iter: int = FIXED_POINT_STEPS,
     tol: float = FIXED_POINT_TOL,
-) -> np.ndarray:
+) -> Array:
     """Iterate z ← Σ χ_i κ(z, y_i) y_i / Σ χ_i κ(z, y_i) for the Gaussian kernel.
 
     A step is kept only where it raises Pᵀφ(z), so the result is never worse than the start.
     """
-    z = start.copy()
-    values = weights * kernel(z, Y)
-    reached = values.sum(axis=1)
-    active = np.flatnonzero(reached > 0)
+    xp = namespace(start)
+    z, values = start, weights * kernel(start, Y)
+    reached = xp.sum(values, axis=1)
+    left = xp.arange(start.shape[0], device=device(start))
+    going = reached > 0
+    rows, ends = [], []
     for _ in range(max_iter):
-        if not len(active):
+        # Rows that have settled are put aside; the others go on among themselves.
+        over, on = xp.nonzero(~going)[0], xp.nonzero(going)[0]
+        rows.append(xp.take(left, over))
+        ends.append(xp.take(z, over, axis=0))
+        left, reached = xp.take(left, on), xp.take(reached, on)
+        z, values, weights = (xp.take(a, on, axis=0) for a in (z, values, weights))
+        if left.shape[0] == 0:
             break
-        stepped = (values[active] @ Y) / reached[active, None]
-        new_values = weights[active] * kernel(stepped, Y)
-        new = new_values.sum(axis=1)
-        better = new > reached[active]
-        rows = active[better]
-        moved = np.linalg.norm(stepped[better] - z[rows], axis=1)
-        z[rows], values[rows], reached[rows] = stepped[better], new_values[better], new[better]
-        active = rows[moved > tol * np.linalg.norm(z[rows], axis=1)]
-    return z
+        stepped = (values @ Y) / reached[:, None]
+        new_values = weights * kernel(stepped, Y)
+        new = xp.sum(new_values, axis=1)
+        better = new > reached
+        moved = xp.linalg.vector_norm(stepped - z, axis=1)
+        z = xp.where(better[:, None], stepped, z)
+        values = xp.where(better[:, None], new_values, values)
+        reached = xp.where(better, new, reached)
+        going = better & (moved > tol * xp.linalg.vector_norm(z, axis=1))
+    return unsorted([*rows, left], [*ends, z])
 
 
-def _away_from_zero(total: np.ndarray) -> np.ndarray:
+def _away_from_zero(total: Array) -> Array:
     """Keep denominators from vanishing: there the point has no pre-image near the samples."""
-    tiny = np.finfo(total.dtype).eps
-    return np.where(np.abs(total) < tiny, np.where(total < 0, -tiny, tiny), total)
+    xp, tiny = namespace(total), machine_epsilon(total)
+    return xp.where(
+        xp.abs(total) < tiny,
+        tiny * xp.where(total < 0, -xp.ones_like(total), xp.ones_like(total)),
+        total,
+    )

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from polyspan.arrays import (
     Array,
-    chunk_rows,
-    item_bytes,
     limit_threads,
     machine_epsilon,
+    members_of,
+    moved_to,
+    namespace,
     pass_work,
     power_of_two_scale,
+    row_slices,
+    rows_at_once,
+    to_numpy,
+    transpose,
+    unsorted,
+    zeros,
 )
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.models.prediction import UnionPrediction
+from polyspan.models.validation import count_missing, validated
 from polyspan.solvers.projections import Stacked, energies, project
 
 
@@ -45,32 +52,36 @@ class UnionOfSubspacesBase(UnionPrediction):
         anchors = getattr(self, "anchors_", None)
         return None if anchors is None else anchors - self.mean_
 
-    def _nearest(self, X: np.ndarray) -> np.ndarray:
+    def _nearest(self, X: Array) -> Array:
+        xp = namespace(X)
         if self._points() is not None:
-            return np.asarray(self._distances(X).argmin(axis=1))
-        labels = np.empty(X.shape[0], dtype=np.int64)
+            return xp.argmin(self._distances(X), axis=1)
+        labels = zeros((X.shape[0],), X, xp.int64)
         with self._limit_threads(X):
             stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, _ in self._chunks(X):
                 projections = project(chunk, stacked)
-                labels[which] = energies(projections)[:, 0, :].argmax(axis=1)
+                labels[which] = xp.argmax(energies(projections)[:, 0, :], axis=1)
         return labels
 
-    def _distances(self, X: np.ndarray) -> np.ndarray:
-        distances = np.empty((X.shape[0], len(self.bases_)), dtype=self.bases_.dtype)
+    def _distances(self, X: Array) -> Array:
+        xp = namespace(X)
+        n_subspaces = self.bases_.shape[0]
+        distances = zeros((X.shape[0], n_subspaces), self.bases_)
         points = self._points()
         with self._limit_threads(X):
             for which, chunk, scale in self._chunks(X):
-                for p, basis in enumerate(self.bases_):
+                for p in range(n_subspaces):
+                    basis = self.bases_[p, ...]
                     # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0,
                     # not the root of a rounding error.
-                    about = chunk if points is None else chunk - _scaled(points[p], scale)
-                    residual = about - (about @ basis) @ basis.T
-                    norms = np.linalg.norm(residual, axis=1)
+                    about = chunk if points is None else chunk - _scaled(points[p, :], scale)
+                    residual = about - (about @ basis) @ transpose(basis)
+                    norms = xp.linalg.vector_norm(residual, axis=1)
                     distances[which, p] = norms if scale is None else norms / scale[:, 0]
         return distances
 
-    def reconstruct(self, X: Any) -> np.ndarray:
+    def reconstruct(self, X: Any) -> Array:
         """Return the projection of every sample on its nearest subspace, which denoises it.
 
         Parameters
@@ -83,73 +94,74 @@ class UnionOfSubspacesBase(UnionPrediction):
             D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace; for affine subspaces a point
             of it takes the place of the mean.
         """
-        X = self._validate(X, reset=False)
-        out = np.empty(X.shape, dtype=self.bases_.dtype)
+        X = self._validate(X, reset=False, method="reconstruct")
+        xp = namespace(X)
+        n_subspaces = self.bases_.shape[0]
         if self._points() is not None:
-            labels = self._nearest(X)
-            for p, (basis, point) in enumerate(zip(self.bases_, self.anchors_, strict=True)):
-                own = np.flatnonzero(labels == p)
-                out[own] = ((X[own] - point) @ basis) @ basis.T + point
-            return out
+            members = members_of(self._nearest(X), n_subspaces)
+            parts = [self._on_affine(xp.take(X, own, axis=0), p) for p, own in enumerate(members)]
+            return unsorted(members, parts)
+        out = zeros(X.shape, self.bases_)
         with self._limit_threads(X):
             stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, scale in self._chunks(X):
                 projections = project(chunk, stacked)
-                labels = energies(projections)[:, 0, :].argmax(axis=1)
-                part = out[which]
-                for p, basis in enumerate(self.bases_):
-                    own = np.flatnonzero(labels == p)
-                    projected = projections[own, 0, p, :] @ basis.T
+                members = members_of(xp.argmax(energies(projections)[:, 0, :], axis=1), n_subspaces)
+                parts = []
+                for p, own in enumerate(members):
+                    theirs = xp.take(projections[:, 0, p, :], own, axis=0)
+                    projected = theirs @ transpose(self.bases_[p, ...])
                     if scale is not None:
-                        projected = projected / scale[own]
-                    part[own] = projected + self.mean_
+                        projected = projected / xp.take(scale, own, axis=0)
+                    parts.append(projected + self.mean_)
+                out[which, :] = unsorted(members, parts)
         return out
 
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _on_affine(self, X: Array, p: int) -> Array:
+        basis, point = self.bases_[p, ...], self.anchors_[p, :]
+        return ((X - point) @ basis) @ transpose(basis) + point
+
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data; the message for NaN names the model that takes it."""
-        if not reset:
-            check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
-        )
-        size = chunk_rows(X.shape[1], item_bytes(X))
-        chunks = range(0, X.shape[0], size)
-        missing = sum(int(np.isnan(X[k : k + size]).sum()) for k in chunks)
+        X = validated(self, X, reset=reset, method=method, fitted="bases_")
+        missing = count_missing(X)
         if missing:
             raise ValueError(
-                f"Input X contains NaN: {missing} of {X.size} entries are missing. "
-                f"{type(self).__name__} needs complete data; use polyspan.RobustMiCUSaL, which "
-                "learns from the observed entries, or impute them first."
+                f"Input X contains NaN: {missing} of {X.shape[0] * X.shape[1]} entries are "
+                f"missing. {type(self).__name__} needs complete data; use polyspan.RobustMiCUSaL, "
+                "which learns from the observed entries, or impute them first."
             )
-        return np.asarray(X)
+        return X
 
-    def _chunks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray | None]]:
+    def _chunks(self, X: Array) -> Iterator[tuple[slice, Array, Array | None]]:
         """Yield centred rows, times powers of two where their squares would leave the range."""
-        n_subspaces, m, s = self.bases_.shape
-        size = chunk_rows(m, item_bytes(X), n_subspaces * s)
+        xp = namespace(X)
+        n_subspaces, _, s = self.bases_.shape
+        size = rows_at_once(X, n_subspaces * s)
         points = self._points()
-        farthest = 0.0 if points is None else float(np.abs(points).max())
-        for start in range(0, X.shape[0], size):
-            which = slice(start, start + size)
-            chunk = X[which] - self.mean_
+        farthest = 0.0 if points is None else float(xp.max(xp.abs(points)))
+        for which in row_slices(X.shape[0], size):
+            chunk = X[which, :] - self.mean_
             scale = _row_scales(chunk, machine_epsilon(self.bases_), farthest)
             if scale is not None:
                 chunk = chunk * scale
-            yield which, chunk.astype(self.bases_.dtype, copy=False), scale
+            yield which, xp.astype(chunk, self.bases_.dtype, copy=False), scale
 
-    def _limit_threads(self, X: np.ndarray) -> Any:
+    def _limit_threads(self, X: Array) -> Any:
         n_subspaces, m, s = self.bases_.shape
         return limit_threads(pass_work(X.shape[0], m, n_subspaces * s))
 
 
-def _scaled(point: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+def _scaled(point: Array, scale: Array | None) -> Array:
     return point if scale is None else scale * point
 
 
-def _row_scales(chunk: np.ndarray, eps: float, farthest: float) -> np.ndarray | None:
+def _row_scales(chunk: Array, eps: float, farthest: float) -> Array | None:
     """Return a power of two for each row, or None where no row needs one."""
-    largest = np.maximum(np.abs(chunk).max(axis=1), farthest)
-    extremes = (float(largest.max()), float(largest.min(where=largest > 0, initial=1.0)))
-    if all(power_of_two_scale(value, eps) == 1.0 for value in extremes):
+    xp = namespace(chunk)
+    largest = xp.clip(xp.max(xp.abs(chunk), axis=1), farthest, None)
+    smallest = xp.min(xp.where(largest > 0, largest, xp.ones_like(largest)))
+    if all(power_of_two_scale(float(v), eps) == 1.0 for v in (xp.max(largest), smallest)):
         return None
-    return np.array([[power_of_two_scale(float(value), eps)] for value in largest])
+    scales = [[power_of_two_scale(value, eps)] for value in to_numpy(largest).tolist()]
+    return moved_to(scales, chunk, xp.float64)

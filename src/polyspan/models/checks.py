@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from polyspan.arrays import Array, namespace, to_numpy
+
 
 def listed(indices: np.ndarray) -> str:
     """Name the first ten of some rows or columns."""
@@ -19,9 +21,10 @@ def check_subspace_dim(subspace_dim: int, n_features: int) -> None:
         )
 
 
-def check_columns_observed(missing: np.ndarray) -> None:
+def check_columns_observed(missing: Array) -> None:
     """Raise an error where a feature was observed in no sample."""
-    never = np.flatnonzero(missing.all(axis=0))
+    xp = namespace(missing)
+    never = np.flatnonzero(to_numpy(xp.all(missing, axis=0)))
     if len(never) == missing.shape[1]:
         raise ValueError("all entries of X are NaN: there is nothing to learn from")
     if len(never):

@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from polyspan.arrays import (
+    Array,
+    float64_sum,
+    members_of,
+    namespace,
+    to_numpy,
+    transpose,
+    unsorted,
+    zeros,
+)
 from polyspan.models.checks import check_columns_observed, listed
 from polyspan.models.learner import SubspaceLearner
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
+from polyspan.models.validation import validated
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.masked_preparation import Holes, observed_mean, prepare_masked
 from polyspan.solvers.preparation import Prepared, prepare
@@ -24,7 +34,7 @@ class UnionWithHoles(SubspaceLearner):
 
     lam: float
     random_state: Any
-    labels_: np.ndarray
+    labels_: Array
 
     def _prior(self) -> float:
         """Return ρ, the weight of filled-in entries."""
@@ -33,13 +43,13 @@ class UnionWithHoles(SubspaceLearner):
     # Whether complete data are learned from by the solver for complete data.
     _complete_too = True
 
-    def _fit_observed(self, X: np.ndarray, y: Any) -> Solution:
+    def _fit_observed(self, X: Array, y: Any) -> Solution:
         """Learn from the observed entries and store what was learned."""
         holes = Holes.of(X)
         check_columns_observed(holes.missing)
         _, dim = self._sizes(X.shape[1])
         learned = holes.n_observed > dim
-        self._check_sizes(int(learned.sum()), X.shape[1])
+        self._check_sizes(_count(learned), X.shape[1])
         self._warn_about_rows(learned, dim)
         rng = check_random_state(self.random_state)
         given = self._given_start(X)
@@ -52,20 +62,20 @@ class UnionWithHoles(SubspaceLearner):
         progress.end()
         return best
 
-    def _prepare(
-        self, X: np.ndarray, holes: Holes, learned: np.ndarray, given: np.ndarray | None
-    ) -> Prepared:
+    def _prepare(self, X: Array, holes: Holes, learned: Array, given: Array | None) -> Prepared:
         """Return the complete problem where nothing is missing, else the one with holes."""
-        if not holes.missing.any() and self._complete_too:
+        xp = namespace(X)
+        if self._complete_too and not bool(xp.any(holes.missing)):
             return prepare(X, float(self.lam), center=self.center, start=given)
-        if not learned.all():
-            X, holes = X[learned], Holes(holes.missing[learned], holes.n_observed[learned])
-        mean = np.zeros(X.shape[1], dtype=X.dtype)
+        if not bool(xp.all(learned)):
+            rows = xp.nonzero(learned)[0]
+            X, holes = xp.take(X, rows, axis=0), holes.take(rows)
+        mean = zeros((X.shape[1],), X)
         if self.center:
             mean = observed_mean(X, holes.missing)
         return prepare_masked(X, holes, mean, float(self.lam), prior=self._prior())
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Array:
         """Return the index of the nearest subspace of every sample.
 
         Parameters
@@ -78,26 +88,30 @@ class UnionWithHoles(SubspaceLearner):
         labels : ndarray of shape (n_samples,)
             -1 for samples with at most `subspace_dim` observed entries.
         """
-        X = self._validate(X, reset=False)
+        X = self._validate(X, reset=False, method="predict")
+        xp = namespace(X)
         holes = Holes.of(X)
-        labels = [energy.argmax(axis=1) for _, _, energy in self._coefficients(X, holes)]
+        labels = [xp.argmax(energy, axis=1) for _, _, energy in self._coefficients(X, holes)]
         judged = holes.n_observed > self.bases_.shape[2]
-        return np.where(judged, np.concatenate(labels), -1)
+        return xp.where(judged, xp.concat(labels, axis=0), -1)
 
-    def _distances(self, X: np.ndarray) -> np.ndarray:
+    def _distances(self, X: Array) -> Array:
         """Return √(m/|Ω|) times the norm of the masked residual to every subspace."""
         holes = Holes.of(X)
-        distances = np.empty((len(X), len(self.bases_)), dtype=self.bases_.dtype)
-        weights = X.shape[1] / np.maximum(holes.n_observed, 1)
+        xp = namespace(X)
+        dtype, n_subspaces = self.bases_.dtype, self.bases_.shape[0]
+        distances = zeros((X.shape[0], n_subspaces), self.bases_)
+        roots = xp.sqrt(X.shape[1] / xp.astype(xp.clip(holes.n_observed, 1, None), xp.float64))
         for which, theta, _ in self._coefficients(X, holes):
-            missing = holes.missing[which]
-            chunk = np.where(missing, 0, X[which].astype(self.bases_.dtype) - self.mean_)
-            for p, basis in enumerate(self.bases_):
-                residual = np.where(missing, 0, chunk - theta[:, p] @ basis.T)
-                distances[which, p] = _norms(residual) * np.sqrt(weights[which])
+            missing = holes.missing[which, :]
+            chunk = xp.where(missing, 0.0, xp.astype(X[which, :], dtype) - self.mean_)
+            for p in range(n_subspaces):
+                fitted = theta[:, p, :] @ transpose(self.bases_[p, ...])
+                residual = xp.where(missing, 0.0, chunk - fitted)
+                distances[which, p] = xp.astype(_norms(residual) * roots[which], dtype)
         return distances
 
-    def reconstruct(self, X: Any) -> np.ndarray:
+    def reconstruct(self, X: Any) -> Array:
         """Return the nearest point of the union for every sample: denoised, and without holes.
 
         Parameters
@@ -112,17 +126,21 @@ class UnionWithHoles(SubspaceLearner):
             that explains it with the smallest coefficients (up to `fill_prior`); one without
             any observed entry becomes the mean.
         """
-        X = self._validate(X, reset=False)
-        out = np.empty(X.shape, dtype=self.bases_.dtype)
+        return self._filled(self._validate(X, reset=False, method="reconstruct"))
+
+    def _filled(self, X: Array) -> Array:
+        xp = namespace(X)
+        out = zeros(X.shape, self.bases_)
         for which, theta, energy in self._coefficients(X, Holes.of(X)):
-            nearest = energy.argmax(axis=1)
-            part = out[which]
-            for p, basis in enumerate(self.bases_):
-                own = np.flatnonzero(nearest == p)
-                part[own] = theta[own, p] @ basis.T + self.mean_
+            members = members_of(xp.argmax(energy, axis=1), self.bases_.shape[0])
+            parts = [
+                xp.take(theta[:, p, :], own, axis=0) @ transpose(self.bases_[p, ...]) + self.mean_
+                for p, own in enumerate(members)
+            ]
+            out[which, :] = unsorted(members, parts)
         return out
 
-    def impute(self, X: Any) -> np.ndarray:
+    def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.
 
         Parameters
@@ -133,12 +151,11 @@ class UnionWithHoles(SubspaceLearner):
         -------
         X_filled : ndarray of shape (n_samples, n_features)
         """
-        # What was given still has the names of its columns, which `reconstruct` checks.
-        filled = self.reconstruct(X)
-        X = self._validate(X, reset=False)
-        return np.where(np.isnan(X), filled.astype(X.dtype, copy=False), X)
+        X = self._validate(X, reset=False, method="impute")
+        xp = namespace(X)
+        return xp.where(xp.isnan(X), xp.astype(self._filled(X), X.dtype, copy=False), X)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of every sample to its nearest subspace.
 
         Parameters
@@ -151,10 +168,11 @@ class UnionWithHoles(SubspaceLearner):
             m/|Ω| times minus the squared masked residual; NaN for samples with at most
             `subspace_dim` observed entries.
         """
-        X = self._validate(X, reset=False)
-        nearest = self._distances(X).min(axis=1)
-        judged = (~np.isnan(X)).sum(axis=1) > self.bases_.shape[2]
-        return np.where(judged, -nearest * nearest, np.nan)
+        X = self._validate(X, reset=False, method="score_samples")
+        xp = namespace(X)
+        nearest = xp.min(self._distances(X), axis=1)
+        judged = Holes.of(X).n_observed > self.bases_.shape[2]
+        return xp.where(judged, -nearest * nearest, float("nan"))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of `score_samples` over the samples that can be judged.
@@ -170,45 +188,41 @@ class UnionWithHoles(SubspaceLearner):
             0 is the best; NaN where no sample can be judged.
         """
         scores = self.score_samples(X)
-        judged = ~np.isnan(scores)
-        return float(np.mean(scores[judged], dtype=np.float64)) if judged.any() else float("nan")
+        xp = namespace(scores)
+        unknown = xp.isnan(scores)
+        n_judged = scores.shape[0] - _count(unknown)
+        total = float(float64_sum(xp.where(unknown, 0.0, scores)))
+        return total / n_judged if n_judged else float("nan")
 
-    def _coefficients(
-        self, X: np.ndarray, holes: Holes
-    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    def _coefficients(self, X: Array, holes: Holes) -> Iterator[tuple[slice, Array, Array]]:
         """Yield (which rows, θ in the units of the data, energies) by chunks."""
         dtype = self.bases_.dtype
-        prepared = prepare_masked(
-            X.astype(dtype, copy=False), holes, self.mean_, 1.0, prior=self._prior()
-        )
+        X = namespace(X).astype(X, dtype, copy=False)
+        prepared = prepare_masked(X, holes, self.mean_, 1.0, prior=self._prior())
         assert isinstance(prepared.problem, MaskedProblem)
         start = 0
         with self._limit_threads(X):
             for theta, energy in prepared.problem.coefficients(self.bases_):
-                which = slice(start, start + len(theta))
+                which = slice(start, start + theta.shape[0])
                 start = which.stop
-                yield which, theta / dtype.type(prepared.scale), energy
+                yield which, theta / prepared.scale, energy
 
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
-        if not reset:
-            check_is_fitted(self)
-        return np.asarray(
-            validate_data(
-                self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
-            )
-        )
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
+        return validated(self, X, reset=reset, method=method, fitted="bases_")
 
-    def _spread_labels(self, learned: np.ndarray) -> None:
+    def _spread_labels(self, learned: Array) -> None:
         """Give -1 to the samples that were not learned from."""
-        labels = np.full(len(learned), -1, dtype=np.int64)
-        labels[learned] = self.labels_
-        self.labels_ = labels
+        xp = namespace(learned)
+        if _count(learned) < learned.shape[0]:
+            position = xp.cumulative_sum(xp.astype(learned, xp.int64)) - 1
+            spread = xp.take(self.labels_, xp.clip(position, 0, None))
+            self.labels_ = xp.where(learned, spread, -1)
 
-    def _warn_about_rows(self, learned: np.ndarray, least: int) -> None:
-        left_out = np.flatnonzero(~learned)
+    def _warn_about_rows(self, learned: Array, least: int) -> None:
+        left_out = np.flatnonzero(~to_numpy(learned))
         if len(left_out):
             warn_user(
-                f"{len(left_out)} of {len(learned)} rows have at most subspace_dim="
+                f"{len(left_out)} of {learned.shape[0]} rows have at most subspace_dim="
                 f"{least} observed entries and are not learned from (rows {listed(left_out)}); "
                 "their label is -1",
             )
@@ -219,8 +233,14 @@ class UnionWithHoles(SubspaceLearner):
         return tags
 
 
-def _norms(residual: np.ndarray) -> np.ndarray:
+def _count(flags: Array) -> int:
+    xp = namespace(flags)
+    return int(xp.sum(xp.astype(flags, xp.int64)))
+
+
+def _norms(residual: Array) -> Array:
     """Return row norms that neither overflow nor underflow."""
-    largest = np.abs(residual).max(axis=1, keepdims=True)
-    safe = np.where(largest > 0, largest, 1)
-    return np.asarray(np.linalg.norm(residual / safe, axis=1) * safe[:, 0])
+    xp = namespace(residual)
+    largest = xp.max(xp.abs(residual), axis=1, keepdims=True)
+    safe = xp.where(largest > 0, largest, xp.ones_like(largest))
+    return xp.linalg.vector_norm(residual / safe, axis=1) * safe[:, 0]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan.arrays import Array, namespace, unsorted
 from polyspan.kernels.preimages import combination_weights, polish, preimages
 from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
 from polyspan.models.prediction import UnionPrediction
@@ -18,25 +19,20 @@ class KernelUnionBase(UnionPrediction):
     n_subspaces: int
     preimage: str
     _union: ExactUnion | LowRankUnion
-    subspace_distances_: np.ndarray
+    subspace_distances_: Array
 
     @property
     def _n_features_out(self) -> int:
         return self._union.n_subspaces
 
-    def _nearest(self, X: np.ndarray) -> np.ndarray:
-        labels = np.empty(len(X), dtype=np.int64)
-        for which, nearest in self._union.nearest(X):
-            labels[which] = nearest
-        return labels
+    def _nearest(self, X: Array) -> Array:
+        return namespace(X).concat([nearest for _, nearest in self._union.nearest(X)])
 
-    def _distances(self, X: np.ndarray) -> np.ndarray:
-        distances = np.empty((len(X), self._union.n_subspaces), dtype=X.dtype)
-        for which, position in self._union.positions(X):
-            distances[which] = position.distances()
-        return distances
+    def _distances(self, X: Array) -> Array:
+        parts = [position.distances() for _, position in self._union.positions(X)]
+        return namespace(X).concat(parts, axis=0)
 
-    def reconstruct(self, X: Any) -> np.ndarray:
+    def reconstruct(self, X: Any) -> Array:
         """Return the pre-image of the projection on the nearest subspace, which denoises.
 
         Parameters
@@ -55,19 +51,20 @@ class KernelUnionBase(UnionPrediction):
                 "pass them and a kernel"
             )
         kernel.check_preimage()
-        X = self._validate(X, reset=False)
+        X = self._validate(X, reset=False, method="reconstruct")
         Y, observed = self._training_samples()
-        diagonal = np.diag(self._union.training_values())
-        out = np.empty(X.shape, dtype=X.dtype)
+        diagonal = namespace(X).linalg.diagonal(self._union.training_values())
+        members, parts = [], []
         for rows, point in self._union.expansions(X):
             e = combination_weights(kernel, point, diagonal)
             found = preimages(kernel, e, Y, observed, corrected=self.preimage != "paper")
             if self.preimage == "fixed_point" and kernel.name == "rbf":
                 found = polish(kernel, found, point.weights, Y)
-            out[rows] = found
-        return out
+            members.append(rows)
+            parts.append(found)
+        return unsorted(members, parts)
 
-    def _training_samples(self) -> tuple[np.ndarray, np.ndarray | None]:
+    def _training_samples(self) -> tuple[Array, Array | None]:
         """Return the samples that pre-images are made of, and which entries were observed."""
         union = self._union
         if isinstance(union, LowRankUnion):

@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import KernelCenterer
 
-from polyspan.arrays import limit_threads
+from polyspan.arrays import Array, limit_threads, moved_to, namespace, to_numpy
 from polyspan.kernels import Kernel
 from polyspan.models.kernel_base import KernelUnionBase
 from polyspan.models.kernel_starts import (
@@ -49,9 +49,9 @@ class KernelLearner(KernelUnionBase):
 
     def _learn(
         self,
-        X: np.ndarray,
+        X: Array,
         y: Any,
-        G: np.ndarray,
+        G: Array,
         plan: StartPlan,
         rng: np.random.RandomState,
         **known: Any,
@@ -91,7 +91,7 @@ class KernelLearner(KernelUnionBase):
             return result
 
         # The work of one pass is that of the products with G̃.
-        with limit_threads(2.0 * len(G) ** 2 * plan.n_subspaces * rules.subspace_dim, n_starts):
+        with limit_threads(2.0 * G.shape[0] ** 2 * plan.n_subspaces * rules.subspace_dim, n_starts):
             results = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(solve)(start) for start in range(n_starts)
             )
@@ -103,13 +103,14 @@ class KernelLearner(KernelUnionBase):
         progress.end()
         self._warn_about(solution)
 
-    def _store(self, solution: KernelSolution, distances: np.ndarray) -> None:
+    def _store(self, solution: KernelSolution, distances: Array) -> None:
         self.members_ = solution.subspaces.members
         self.coefs_ = solution.subspaces.coefs
         self.labels_ = solution.labels
         self.objective_ = solution.objective
-        self.objective_history_ = np.array(solution.history)
-        self.update_histories_ = [np.array(h) for h in solution.update_histories]
+        double = namespace(distances).float64
+        self.objective_history_ = moved_to(solution.history, distances, double)
+        self.update_histories_ = [moved_to(h, distances, double) for h in solution.update_histories]
         self.subspace_distances_ = distances
         self.n_iter_ = solution.n_iter
         self.converged_ = solution.stopped == "converged"
@@ -141,7 +142,7 @@ class KernelLearner(KernelUnionBase):
     def _plan(self, n: int) -> StartPlan:
         """Check what the user gave to start from."""
         if not isinstance(self.init, str):
-            labels = np.asarray(self.init)
+            labels = to_numpy(self.init)
             if labels.shape != (n,) or labels.dtype.kind not in "iu":
                 raise ValueError(
                     f"init has the shape {labels.shape} and the type {labels.dtype}: give one "
@@ -157,7 +158,7 @@ class KernelLearner(KernelUnionBase):
         if self.gkiop_seeds is not None:
             if self.init != "gkiop":
                 raise ValueError(f"gkiop_seeds are for init='gkiop', not for init={self.init!r}")
-            seeds = np.asarray(self.gkiop_seeds)
+            seeds = to_numpy(self.gkiop_seeds)
             valid = seeds.shape == (self.n_subspaces,) and seeds.dtype.kind in "iu"
             if (
                 not valid
@@ -179,7 +180,7 @@ class KernelLearner(KernelUnionBase):
             )
 
     def _warn_about(self, solution: KernelSolution) -> None:
-        counts = np.bincount(solution.labels, minlength=self.n_subspaces)
+        counts = np.bincount(to_numpy(solution.labels), minlength=self.n_subspaces)
         empty = np.flatnonzero(counts == 0)
         if len(empty):
             warn_user(

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import limit_threads, pass_work
+from polyspan.arrays import (
+    Array,
+    float64_sum,
+    limit_threads,
+    moved_to,
+    namespace,
+    one_hot,
+    pass_work,
+    to_numpy,
+    transpose,
+)
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.kernels.low_rank import NystromMap
 from polyspan.models.kernel_starts import (
@@ -28,28 +38,28 @@ from polyspan.solvers.spectral_start import feature_distances, spectral_labels
 from polyspan.solvers.updates import exact_update
 
 
-def fit_low_rank(
-    model: Any, X: np.ndarray, y: Any, plan: StartPlan, rng: np.random.RandomState
-) -> None:
+def fit_low_rank(model: Any, X: Array, y: Any, plan: StartPlan, rng: np.random.RandomState) -> None:
     """Fit a kernel model on coordinates of rank `model.low_rank` and store what was learned."""
     kernel = model._kernel()
     if kernel is None:
         raise ValueError(
             "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
         )
+    xp, n = namespace(X), X.shape[0]
     n_subspaces = plan.n_subspaces
-    n_landmarks = min(int(model.low_rank), len(X))
+    n_landmarks = min(int(model.low_rank), n)
     least = max(model.subspace_dim + 1, n_subspaces)
     if n_landmarks < least:
         raise ValueError(
-            f"low_rank={model.low_rank} with n_samples={len(X)} gives {n_landmarks} landmarks: "
+            f"low_rank={model.low_rank} with n_samples={n} gives {n_landmarks} landmarks: "
             f"subspace_dim={model.subspace_dim} and n_subspaces={n_subspaces} need {least}"
         )
-    chosen = np.sort(rng.choice(len(X), n_landmarks, replace=False))
-    G = check_kernel_matrix(kernel(X[chosen]), model.kernel)
+    chosen = moved_to(np.sort(rng.choice(n, n_landmarks, replace=False)), X)
+    landmarks = xp.take(X, chosen, axis=0)
+    G = check_kernel_matrix(kernel(landmarks), model.kernel)
     if model._may_be_indefinite():
         check_definite(G)
-    map_ = NystromMap.of(kernel, X[chosen])
+    map_ = NystromMap.of(kernel, landmarks)
     s = min(model.subspace_dim, map_.rank)
     Z = map_(X)
     n_starts = model._n_starts()
@@ -57,8 +67,8 @@ def fit_low_rank(
     progress = FitProgress(model, X, y, n_starts, model.max_iter + 2 + n_subspaces)
     # What the landmarks do not span is residual too, whatever the subspaces.
     weight = 1.0 if np.isinf(model.lam) else float(model.lam)
-    lost = weight * float(np.sum(map_.lost(X, Z)))
-    with limit_threads(pass_work(len(Z), map_.rank, n_subspaces * s)):
+    lost = weight * float(xp.sum(map_.lost(X, Z)))
+    with limit_threads(pass_work(n, map_.rank, n_subspaces * s)):
         prepared = prepare(Z, float(model.lam), center=True)
         problem, mean = prepared.problem, prepared.mean
         results = []
@@ -80,50 +90,52 @@ def fit_low_rank(
             results.append((solution, run))
     model.runs_ = [run for _, run in results]
     best = results[int(np.argmin([run.criterion for run in model.runs_]))][0]
-    bases = np.asarray(prepared.outward(best.bases))
+    bases = prepared.outward(best.bases)
     model._union = LowRankUnion(map_, mean, bases)
-    subspaces = KernelSubspaces([chosen] * n_subspaces, [map_.whitener @ D for D in bases])
+    subspaces = KernelSubspaces(
+        [chosen] * n_subspaces, [map_.whitener @ bases[p, ...] for p in range(n_subspaces)]
+    )
     found = KernelSolution(
-        subspaces, best.labels.astype(np.int64), best.objective, best.history, (), best.n_iter,
+        subspaces, xp.astype(best.labels, xp.int64), best.objective, best.history, (), best.n_iter,
         best.stopped,
     )  # fmt: skip
-    model._store(found, np.asarray(pairwise_subspace_distances(bases)))
+    model._store(found, pairwise_subspace_distances(bases))
     progress.end()
     model._warn_about(found)
 
 
-def _start_labels(
-    Z: np.ndarray, chosen: np.ndarray, plan: StartPlan, s: int, seed: int
-) -> np.ndarray:
+def _start_labels(Z: Array, chosen: Array, plan: StartPlan, s: int, seed: int) -> Array:
     """Label all samples from the start of the landmarks: nothing here is larger than N×r."""
+    xp = namespace(Z)
     if plan.init == "labels":
-        assert plan.given is not None
-        return plan.given
-    landmarks = Z[chosen]
+        return moved_to(plan.given, Z)
+    landmarks = xp.take(Z, chosen, axis=0)
+    G = landmarks @ transpose(landmarks)
+    squares = xp.linalg.diagonal(G)
+    products = Z @ transpose(landmarks)
     if plan.init == "spectral":
-        G = landmarks @ landmarks.T
         labels = spectral_labels(feature_distances(G), plan.n_subspaces, plan.n_neighbors, seed)
-        squares = np.einsum("nk,nk->n", landmarks, landmarks)
-        nearest = (squares / 2.0 - Z @ landmarks.T).argmin(axis=1)
-        return np.asarray(labels[nearest])
-    rng = np.random.RandomState(seed)
-    G = landmarks @ landmarks.T
-    seeds = rng.choice(len(chosen), plan.n_subspaces, replace=False)
+        nearest = xp.argmin(squares / 2.0 - products, axis=1)
+        return xp.take(moved_to(labels, Z), nearest)
+    n_landmarks = landmarks.shape[0]
+    seeds = np.random.RandomState(seed).choice(n_landmarks, plan.n_subspaces, replace=False)
     if plan.given is not None:
         # Seeds are samples; the landmarks nearest to them take their place.
-        squares = np.einsum("nk,nk->n", landmarks, landmarks)
-        seeds = (squares / 2.0 - Z[plan.given] @ landmarks.T).argmin(axis=1)
-    size = min(s, len(chosen) // plan.n_subspaces)
+        theirs = xp.take(products, moved_to(plan.given, Z), axis=0)
+        seeds = to_numpy(xp.argmin(squares / 2.0 - theirs, axis=1))
+    size = min(s, n_landmarks // plan.n_subspaces)
     subspaces = gkiop(G, plan.n_subspaces, size, seeds)
-    return np.asarray(subspaces.energies(Z @ landmarks.T).argmax(axis=1))
+    return xp.argmax(subspaces.energies(products), axis=1)
 
 
 def _run(
-    problem: Problem, start: np.ndarray, model: Any, sizes: tuple[int, int], monitor: Any
+    problem: Problem, start: Array, model: Any, sizes: tuple[int, int], monitor: Any
 ) -> tuple[Solution, float]:
     """Learn from labels; return the solution and what starts are compared by."""
     (n_subspaces, s), rank = sizes, problem.rows.shape[1]
-    blank = np.stack([np.eye(rank, s)] * n_subspaces)
+    xp = namespace(start)
+    like = problem.rows.X
+    blank = moved_to(np.stack([np.eye(rank, s)] * n_subspaces), like, like.dtype)
     apart = replace(problem, lam=float("inf"))
     if model.residual == "loo":
         Z = problem.rows.centred(slice(0, problem.rows.shape[0]))
@@ -131,8 +143,9 @@ def _run(
         bases = exact_update(apart, blank, found.labels)
         bases = exact_update(problem, bases, found.labels)
         own = problem.own_coefficients(bases, found.labels)
-        value = float(problem.objective(bases[None], np.array([np.sum(own * own)]))[0])
-        counts = np.bincount(found.labels, minlength=n_subspaces)
+        energy = xp.reshape(float64_sum(own * own), (1,))
+        value = float(problem.objective(bases[None, ...], energy)[0])
+        counts = xp.sum(one_hot(found.labels, n_subspaces, xp.int64), axis=0)
         if monitor is not None:
             monitor(0, 0, value, bases)
         stopped = "converged" if found.settled else "max_iter"
@@ -143,6 +156,6 @@ def _run(
     bases = exact_update(apart, blank, start)
     # Exact: coordinates are few, and power steps would need hundreds of iterations here.
     rules = Rules("exact", model.max_iter, float(model.tol))
-    (solution,) = learn_subspaces(problem, bases[None], rules, monitor=monitor)
+    (solution,) = learn_subspaces(problem, bases[None, ...], rules, monitor=monitor)
     solution = refill_empty(problem, solution, rules, monitor=monitor)
     return solution, solution.objective

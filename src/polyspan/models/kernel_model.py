@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan.arrays import keep_freed_memory
+from polyspan.arrays import Array, keep_freed_memory, namespace
 from polyspan.kernels import Kernel
 from polyspan.models.kernel_learner import KernelLearner
 from polyspan.models.kernel_low_rank import fit_low_rank
 from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
 from polyspan.models.kernel_unions import LowRankUnion, Position
+from polyspan.models.validation import count_missing, validated
 
 
 class KernelModel(KernelLearner):
@@ -35,7 +34,10 @@ class KernelModel(KernelLearner):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            With `kernel="precomputed"` the kernel matrix, (n_samples, n_samples).
+            With `kernel="precomputed"` the kernel matrix, (n_samples, n_samples). `MCKUSaL` fits
+            an array of PyTorch or CuPy on its own device, under scikit-learn's
+            `array_api_dispatch`; for `init="spectral"` the distances go to the CPU, and labels
+            come back.
         y : ignored
 
         Returns
@@ -44,9 +46,9 @@ class KernelModel(KernelLearner):
         """
         keep_freed_memory()
         X = self._validate(X, reset=True)
-        self._check_sizes(len(X))
+        self._check_sizes(X.shape[0])
         rng = check_random_state(self.random_state)
-        plan = self._plan(len(X))
+        plan = self._plan(X.shape[0])
         if self.low_rank is not None:
             fit_low_rank(self, X, y, plan, rng)
             return self
@@ -54,11 +56,14 @@ class KernelModel(KernelLearner):
         G = check_kernel_matrix(X if kernel is None else kernel(X), self.kernel)
         if self._may_be_indefinite():
             check_definite(G)
-        known = {} if kernel is not None else {"samples": np.diag(G).copy()}
+        xp = namespace(G)
+        known = {}
+        if kernel is None:
+            known["samples"] = xp.asarray(xp.linalg.diagonal(G), copy=True)
         self._learn(X, y, G, plan, rng, **known)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and return the distance of every training sample to every subspace.
 
         Parameters
@@ -71,13 +76,15 @@ class KernelModel(KernelLearner):
         distances : ndarray of shape (n_samples, n_subspaces)
         """
         self.fit(X, y, **fit_params)
-        X = self._validate(X, reset=False)
+        X = self._validate(X, reset=False, method="transform")
         union = self._union
         if isinstance(union, LowRankUnion) or (union.kernel is not None and union.gram is None):
             return self._distances(X)
         # Only here is κ(z, z) of precomputed, or mended, values known: it is the diagonal.
         centred = union.centerer.transform(X if union.gram is None else union.gram)
-        return Position(union.subspaces.energies(centred), np.diag(centred)).distances()
+        return Position(
+            union.subspaces.energies(centred), namespace(centred).linalg.diagonal(centred)
+        ).distances()
 
     def _may_be_indefinite(self) -> bool:
         """Tell whether the kernel is one whose matrices need not be positive semidefinite."""
@@ -90,13 +97,9 @@ class KernelModel(KernelLearner):
             return None
         return Kernel(self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params)
 
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
-        if not reset:
-            check_is_fitted(self)
-        X = np.asarray(
-            validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        )
-        missing = int(np.isnan(X).sum())
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
+        X = validated(self, X, reset=reset, method=method, double=True)
+        missing = count_missing(X)
         if missing:
             help_ = (
                 "a precomputed kernel must be complete."
@@ -105,10 +108,10 @@ class KernelModel(KernelLearner):
                 "entries, or impute them first."
             )
             raise ValueError(
-                f"Input X contains NaN: {missing} of {X.size} entries are missing. "
-                f"{type(self).__name__} needs complete data; {help_}"
+                f"Input X contains NaN: {missing} of {X.shape[0] * X.shape[1]} entries are "
+                f"missing. {type(self).__name__} needs complete data; {help_}"
             )
-        return np.asarray(X)
+        return X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

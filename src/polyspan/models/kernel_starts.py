@@ -6,8 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
+from polyspan.arrays import (
+    Array,
+    machine_epsilon,
+    namespace,
+    to_numpy,
+    transpose,
+    zeros,
+)
+from polyspan.geometry import leading_rank, symmetric_eigen
 from polyspan.solvers.kernel import (
     KernelMonitor,
     KernelRules,
@@ -32,7 +40,7 @@ class KernelRun:
 
     objective: float
     """F3 at its labels."""
-    labels: np.ndarray
+    labels: Array
     criterion: float
     """What starts are compared by: F3, or the sum of leave-one-out residuals."""
     converged: bool
@@ -51,7 +59,7 @@ class StartPlan:
     distances: np.ndarray | None = None
     """Between the samples, for "spectral"; None: those of the kernel matrix."""
 
-    def start(self, G: np.ndarray, rules: KernelRules, seed: int) -> KernelSubspaces | np.ndarray:
+    def start(self, G: Array, rules: KernelRules, seed: int) -> KernelSubspaces | Array:
         """Return the start of one run on a centred kernel matrix."""
         if self.init == "labels":
             assert self.given is not None
@@ -62,25 +70,28 @@ class StartPlan:
         seeds = self.given
         if seeds is None:
             rng = np.random.RandomState(seed)
-            seeds = rng.choice(len(G), self.n_subspaces, replace=False)
+            seeds = rng.choice(G.shape[0], self.n_subspaces, replace=False)
         return gkiop(G, self.n_subspaces, rules.subspace_dim, seeds, floor=rules.floor)
 
 
 def run_start(
-    G: np.ndarray,
+    G: Array,
     plan: StartPlan,
     rules: KernelRules,
     seed: int,
     *,
     leave_one_out: bool,
-    coordinates: np.ndarray | None,
+    coordinates: Array | None,
     monitor: KernelMonitor | None,
 ) -> tuple[KernelSolution, KernelRun]:
     """Run one start to its end."""
+    xp = namespace(G)
     start = plan.start(G, rules, seed)
     if leave_one_out:
         assert coordinates is not None
-        labels = start.energies(G).argmax(axis=1) if isinstance(start, KernelSubspaces) else start
+        labels = start
+        if isinstance(start, KernelSubspaces):
+            labels = xp.argmax(start.energies(G), axis=1)
         found = leave_one_out_labels(coordinates, labels, plan.n_subspaces, rules.subspace_dim)
         subspaces, inner = fit_bases(G, found.labels, plan.n_subspaces, rules)
         value = objective(G, subspaces, found.labels, rules.lam)
@@ -93,49 +104,55 @@ def run_start(
         return solution, KernelRun(value, found.labels, found.criterion, found.settled)
     solution = learn_kernel_subspaces(G, start, plan.n_subspaces, rules, monitor=monitor)
     solution = refill_empty(G, solution, plan.n_subspaces, rules, monitor=monitor)
-    solution = replace(solution, labels=solution.labels.astype(np.int64))
+    solution = replace(solution, labels=xp.astype(solution.labels, xp.int64))
     value = solution.objective
     return solution, KernelRun(value, solution.labels, value, solution.stopped == "converged")
 
 
-def rounding_floor(G: np.ndarray) -> float:
+def rounding_floor(G: Array) -> float:
     """Return the eigenvalue up to which those of the centred matrix are rounding."""
-    return float(np.finfo(np.float64).eps * len(G) * np.abs(G).max(initial=0.0))
+    return machine_epsilon(G) * int(G.shape[0]) * _size(G)
 
 
-def explicit_coordinates(G: np.ndarray, floor: float) -> np.ndarray:
+def explicit_coordinates(G: Array, floor: float) -> Array:
     """Return rows Z with ZZᵀ = G̃, without the directions that rounding made."""
-    values, vectors = scipy.linalg.eigh(G)
-    kept = values > max(RANK_TOL * float(values.max(initial=0.0)), floor, 0.0)
-    if not kept.any():
-        return np.zeros((len(G), 1))
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+    n = G.shape[0]
+    values, vectors = symmetric_eigen(G)
+    rank = leading_rank(values, max(RANK_TOL * float(values[-1]), floor, 0.0))
+    if not rank:
+        return zeros((n, 1), G)
+    return vectors[:, n - rank :] * namespace(G).sqrt(values[n - rank :])
 
 
-def check_kernel_matrix(G: np.ndarray, name: Any) -> np.ndarray:
+def check_kernel_matrix(G: Array, name: Any) -> Array:
     """Return a symmetric kernel matrix, or raise an error that says what is wrong with it."""
     if G.ndim != 2 or G.shape[0] != G.shape[1]:
         raise ValueError(
-            f"the kernel matrix has the shape {G.shape}: kernel={name!r} needs a square one, "
-            "(n_samples, n_samples)"
+            f"the kernel matrix has the shape {tuple(G.shape)}: kernel={name!r} needs a square "
+            "one, (n_samples, n_samples)"
         )
-    if not np.isfinite(G).all():
+    xp = namespace(G)
+    if not bool(xp.all(xp.isfinite(G))):
         raise ValueError(
             "kernel values are not finite: scale X, or lower gamma or degree; a degree that is no "
             "integer has no value where gamma * <x, y> + coef0 is negative"
         )
-    size = float(np.abs(G).max(initial=0.0))
-    apart = float(np.abs(G - G.T).max(initial=0.0))
-    if apart > 1e-8 * max(size, np.finfo(float).tiny):
+    apart = _size(G - transpose(G))
+    if apart > 1e-8 * max(_size(G), np.finfo(float).tiny):
         raise ValueError(
             f"the kernel matrix is not symmetric: G and its transpose differ by {apart:.3g}"
         )
-    return np.asarray((G + G.T) / 2)
+    return (G + transpose(G)) / 2
 
 
-def check_definite(G: np.ndarray) -> None:
+def _size(G: Array) -> float:
+    xp = namespace(G)
+    return float(xp.max(xp.abs(G)))
+
+
+def check_definite(G: Array) -> None:
     """Raise an error where a kernel matrix has negative eigenvalues beyond rounding."""
-    values = scipy.linalg.eigvalsh(G)
+    values = to_numpy(namespace(G).linalg.eigvalsh(G))
     if values[0] < -1e-8 * max(float(np.abs(values).max()), np.finfo(float).tiny):
         raise ValueError(
             f"the kernel matrix is not positive semidefinite: its eigenvalues go from "

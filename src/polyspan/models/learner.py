@@ -11,7 +11,19 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyspan.arrays import item_bytes, limit_threads, machine_epsilon, pass_work
+from polyspan.arrays import (
+    DEVICE_CHUNK_BYTES,
+    Array,
+    is_host,
+    item_bytes,
+    limit_threads,
+    machine_epsilon,
+    moved_to,
+    namespace,
+    pass_work,
+    to_numpy,
+    zeros,
+)
 from polyspan.geometry import draw_bases
 from polyspan.models.base import UnionOfSubspacesBase
 from polyspan.models.checks import check_subspace_dim
@@ -66,9 +78,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
         """Return how the hard phase updates and when it stops."""
         raise NotImplementedError
 
-    def _learn(
-        self, problem: Problem, bases: np.ndarray, monitor: Monitor | None
-    ) -> list[Solution]:
+    def _learn(self, problem: Problem, bases: Array, monitor: Monitor | None) -> list[Solution]:
         """Run the hard phase from every start of a group."""
         rules = self._rules()
         solutions = learn_subspaces(problem, bases, rules, monitor=monitor)
@@ -80,24 +90,26 @@ class SubspaceLearner(UnionOfSubspacesBase):
     def _best_solution(
         self,
         prepared: Prepared,
-        given: np.ndarray | None,
+        given: Array | None,
         n_starts: int,
         rng: np.random.RandomState,
         progress: FitProgress,
     ) -> Solution:
         """Run all starts, in groups that share their products, and return the lowest."""
         n, m = prepared.problem.rows.shape
-        dtype = prepared.problem.rows.X.dtype
-        n_subspaces, s = self._sizes(len(prepared.mean))
+        X = prepared.problem.rows.X
+        n_subspaces, s = self._sizes(prepared.mean.shape[0])
         n_columns = n_subspaces * (s + self.affine)
-        pooled_start = draw_bases((m, s), rng).astype(dtype)
+        # Drawn by NumPy and moved: so a seed means the same start wherever X lies.
+        pooled_start = moved_to(draw_bases((m, s), rng), X, X.dtype)
         if given is not None:
             starts = prepared.inward(given)[None, ...]
         else:
-            starts = draw_bases((n_starts, n_subspaces, m, s), rng).astype(dtype)
+            starts = moved_to(draw_bases((n_starts, n_subspaces, m, s), rng), X, X.dtype)
             if self.affine:
                 starts = join(starts, draw_points(prepared.problem.rows, starts.shape[:2], rng))
-        size = max(1, min(n_starts, GROUP_BYTES // (n * n_columns * item_bytes(starts))))
+        group = GROUP_BYTES if is_host(X) else DEVICE_CHUNK_BYTES
+        size = max(1, min(n_starts, group // (n * n_columns * item_bytes(starts))))
         firsts = range(0, n_starts, size)
         work = pass_work(n, m, n_columns * size)
         rows = prepared.problem.rows.with_columns(n_columns * size)
@@ -108,13 +120,13 @@ class SubspaceLearner(UnionOfSubspacesBase):
             self._warn_about_rank(ritz, s, max(n, m))
             solve = delayed(self._solve_group)
             groups = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                solve(prepared, starts[first : first + size], unit, first, progress)
+                solve(prepared, starts[first : first + size, ...], unit, first, progress)
                 for first in firsts
             )
             best = self._choose([solution for group in groups for solution in group])
             return self._or_pooled(prepared.problem, best, pooled)
 
-    def _or_pooled(self, problem: Problem, best: Solution, pooled: np.ndarray) -> Solution:
+    def _or_pooled(self, problem: Problem, best: Solution, pooled: Array) -> Solution:
         """Go on from copies of one pooled subspace where no start ended below that.
 
         It happens where λ is so small for the scale of the data that the subspaces have come
@@ -123,8 +135,8 @@ class SubspaceLearner(UnionOfSubspacesBase):
         if self._rules().leave_one_out:
             return best
         if self.affine:
-            pooled = join(pooled, np.zeros(len(pooled), dtype=pooled.dtype))
-        copies = np.stack([pooled] * len(best.bases))[None]
+            pooled = join(pooled, zeros((pooled.shape[0],), pooled))
+        copies = namespace(pooled).stack([pooled] * best.bases.shape[0])[None, ...]
         _, sums = problem.assign(copies, with_products=False)
         value = float(problem.objective(copies, sums.energy)[0])
         if best.objective <= value * (1 + 1e-9):
@@ -139,7 +151,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
     def _solve_group(
         self,
         prepared: Prepared,
-        bases: np.ndarray,
+        bases: Array,
         unit: float,
         first: int,
         progress: FitProgress,
@@ -150,23 +162,23 @@ class SubspaceLearner(UnionOfSubspacesBase):
             first,
             lambda current: self._fitted(prepared, current),
         )
-        cooling = np.empty((0, len(bases)))
+        cooling = np.empty((0, bases.shape[0]))
         if isinstance(self.init, str) and self.init == "anneal":
             # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
-            smallest = 1e4 * float(np.finfo(bases.dtype).tiny)
-            mean = problem.total / len(problem.norms)
+            smallest = 1e4 * float(namespace(bases).finfo(bases.dtype).smallest_normal)
+            mean = problem.total / problem.norms.shape[0]
             unit = max(unit, machine_epsilon(bases) * mean, smallest)
             schedule = temperatures(unit, *self.anneal_range, self.anneal_steps)
-            bases, cooling = anneal(
-                problem, bases, schedule, leave_one_out=self._rules().leave_one_out, monitor=monitor
-            )
+            loo = self._rules().leave_one_out
+            bases, free = anneal(problem, bases, schedule, leave_one_out=loo, monitor=monitor)
+            cooling = to_numpy(free)
         solutions = []
         for k, solution in enumerate(self._learn(problem, bases, monitor)):
             solutions.append(replace(solution, anneal_history=tuple(cooling[:, k].tolist())))
             progress.end_start(first + k)
         return solutions
 
-    def _fitted(self, prepared: Prepared, bases: np.ndarray) -> dict[str, Any]:
+    def _fitted(self, prepared: Prepared, bases: Array) -> dict[str, Any]:
         """Return the attributes that describe the subspaces a solver has reached."""
         bases = prepared.outward(bases)
         if not self.affine:
@@ -180,10 +192,12 @@ class SubspaceLearner(UnionOfSubspacesBase):
             del self.anchors_  # of a fit before, with affine=True
         for name, value in self._fitted(prepared, best.bases).items():
             setattr(self, name, value)
-        self.labels_ = best.labels.astype(np.int64)
+        xp = namespace(best.labels)
+        self.labels_ = xp.astype(best.labels, xp.int64, copy=False)
         self.objective_ = prepared.objective(best.objective)
-        self.objective_history_ = np.array([prepared.objective(v) for v in best.history])
-        self.anneal_history_ = np.array([prepared.objective(v) for v in best.anneal_history])
+        for name, values in (("objective", best.history), ("anneal", best.anneal_history)):
+            history = [prepared.objective(v) for v in values]
+            setattr(self, f"{name}_history_", moved_to(history, best.bases, xp.float64))
         self.n_iter_ = best.n_iter
         self.converged_ = best.stopped == "converged"
 
@@ -230,17 +244,17 @@ class SubspaceLearner(UnionOfSubspacesBase):
                 "0 < last <= first"
             )
 
-    def _given_start(self, X: np.ndarray) -> np.ndarray | None:
+    def _given_start(self, X: Array) -> Array | None:
         """Return the checked init array, or None where starts are drawn."""
         if isinstance(self.init, str):
             return None
         sizes = self.n_subspaces, self.subspace_dim
         return given_start(self.init, X, *sizes, affine=self.affine)
 
-    def _warn_about_rank(self, ritz: np.ndarray, s: int, size: int) -> None:
+    def _warn_about_rank(self, ritz: Array, s: int, size: int) -> None:
         if not s:
             return
-        values = np.sqrt(np.maximum(ritz, 0))
+        values = np.sqrt(np.maximum(to_numpy(ritz), 0))
         used = int((values > values.max() * machine_epsilon(ritz) * size).sum())
         if used < s:
             warn_user(
@@ -250,7 +264,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
             )
 
     def _warn_about(self, best: Solution) -> None:
-        empty = np.flatnonzero(best.counts == 0)
+        empty = np.flatnonzero(to_numpy(best.counts) == 0)
         if len(empty):
             warn_user(
                 f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "

@@ -180,3 +180,8 @@ class MCKUSaL(ClusterMixin, KernelModel):  # type: ignore[misc]
         self.update_tol = update_tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
+from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.models.learner import SubspaceLearner
 from polyspan.models.progress import FitProgress
 from polyspan.solvers.affine import AffineProblem
@@ -181,7 +181,8 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Complete data; never modified.
+            Complete data; never modified. Under scikit-learn's `array_api_dispatch` an array of
+            PyTorch or CuPy is fitted on its own device, where the fitted arrays will lie too.
         y : ignored
 
         Returns
@@ -215,15 +216,21 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
     def _rules(self) -> Rules:
         return Rules(self.solver, self.max_iter, float(self.tol), self.residual == "loo")
 
-    def _affine_objective(self, X: np.ndarray, prepared: Prepared, frames: np.ndarray) -> float:
+    def _affine_objective(self, X: Array, prepared: Prepared, frames: Array) -> float:
         """Return F1 from the residuals themselves.
 
         The solver's ‖y‖² minus what a subspace explains loses its digits where clusters lie far
         apart for their width.
         """
-        distances = self._distances(X)[np.arange(len(X)), self.labels_]
-        residual = float(np.sum(distances * distances, dtype=np.float64))
+        xp = namespace(X)
+        own = xp.take_along_axis(self._distances(X), self.labels_[:, None], axis=1)
+        residual = float(float64_sum(own * own))
         problem = prepared.problem
         if math.isinf(problem.lam) or not isinstance(problem, AffineProblem):
             return residual
-        return float(problem.spread(frames[None])[0]) + float(self.lam) * residual
+        return float(problem.spread(frames[None, ...])[0]) + float(self.lam) * residual
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags

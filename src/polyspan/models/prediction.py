@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
+
+from polyspan.arrays import Array, float64_sum, namespace
 
 
 class UnionPrediction(
@@ -17,19 +18,19 @@ class UnionPrediction(
 ):
     """What follows from the nearest subspace and the distances to all of them."""
 
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data."""
         raise NotImplementedError
 
-    def _nearest(self, X: np.ndarray) -> np.ndarray:
+    def _nearest(self, X: Array) -> Array:
         """Return the index of the nearest subspace of checked samples."""
         raise NotImplementedError
 
-    def _distances(self, X: np.ndarray) -> np.ndarray:
+    def _distances(self, X: Array) -> Array:
         """Return the distances of checked samples to all subspaces."""
         raise NotImplementedError
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Array:
         """Return the index of the nearest subspace of every sample.
 
         Parameters
@@ -42,9 +43,9 @@ class UnionPrediction(
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self._nearest(self._validate(X, reset=False))
+        return self._nearest(self._validate(X, reset=False, method="predict"))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Array:
         """Return the distance of every sample to every subspace.
 
         Parameters
@@ -56,9 +57,9 @@ class UnionPrediction(
         distances : ndarray of shape (n_samples, n_subspaces)
             ‖(x - mean) - P_l(x - mean)‖, not squared; of kernel models in the feature space.
         """
-        return self._distances(self._validate(X, reset=False))
+        return self._distances(self._validate(X, reset=False, method="transform"))
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of every sample to its nearest subspace.
 
         Parameters
@@ -69,8 +70,9 @@ class UnionPrediction(
         -------
         scores : ndarray of shape (n_samples,)
         """
-        nearest = self._distances(self._validate(X, reset=False)).min(axis=1)
-        return np.asarray(-nearest * nearest)
+        distances = self._distances(self._validate(X, reset=False, method="score_samples"))
+        nearest = namespace(distances).min(distances, axis=1)
+        return -nearest * nearest
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared distance to the nearest subspace.
@@ -85,4 +87,5 @@ class UnionPrediction(
         score : float
             0 is the best.
         """
-        return float(np.mean(self.score_samples(X), dtype=np.float64))
+        scores = self.score_samples(X)
+        return float(float64_sum(scores) / scores.shape[0])

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan.arrays import Array
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import SubspaceLearner, shifted
-from polyspan.solvers.grouse import GrouseRules, learn_by_grouse
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.micusal import Rules
 from polyspan.solvers.problem import Monitor, Problem, Solution
+
+if TYPE_CHECKING:
+    from polyspan.solvers.grouse import GrouseRules
 
 
 class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
@@ -158,7 +160,8 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries; never modified.
+            NaN marks missing entries; never modified. Under scikit-learn's `array_api_dispatch`
+            an array of PyTorch or CuPy is fitted on its own device (`solver="mm"` only).
         y : ignored
 
         Returns
@@ -175,24 +178,32 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         # Algorithm 3 does its own steps on complete data too.
         return self.solver == "mm"
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = self.solver == "mm"  # the other one is compiled for NumPy
+        return tags
+
     def _prior(self) -> float:
         return float(self.fill_prior) if self.solver == "mm" else 0.0
 
     def _rules(self) -> Rules:
         return Rules("power", self.max_iter, float(self.tol))
 
-    def _or_pooled(self, problem: Problem, best: Solution, pooled: np.ndarray) -> Solution:
+    def _or_pooled(self, problem: Problem, best: Solution, pooled: Array) -> Solution:
         # Algorithm 3 ends where it ends.
         return super()._or_pooled(problem, best, pooled) if self.solver == "mm" else best
 
     def _grouse_rules(self) -> GrouseRules:
+        # Imported here: numba takes a second to load, and no other solver needs it.
+        from polyspan.solvers.grouse import GrouseRules
+
         return GrouseRules(float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol))
 
-    def _learn(
-        self, problem: Problem, bases: np.ndarray, monitor: Monitor | None
-    ) -> list[Solution]:
+    def _learn(self, problem: Problem, bases: Array, monitor: Monitor | None) -> list[Solution]:
         if self.solver == "mm":
             return super()._learn(problem, bases, monitor)
+        from polyspan.solvers.grouse import learn_by_grouse
+
         assert isinstance(problem, MaskedProblem)
         rules = self._grouse_rules()
         return [

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan.arrays import keep_freed_memory
+from polyspan.arrays import Array, keep_freed_memory
 from polyspan.kernels import (
     estimate_feature_distances,
     estimate_kernel,
@@ -23,6 +22,7 @@ from polyspan.models.kernel_model import KernelModel
 from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
 from polyspan.models.mckusal import MCKUSaL
 from polyspan.models.messages import warn_user
+from polyspan.models.validation import validated
 
 
 class RobustKernelModel(KernelModel):
@@ -79,7 +79,7 @@ class RobustKernelModel(KernelModel):
         )  # fmt: skip
         return self
 
-    def impute(self, X: Any) -> np.ndarray:
+    def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.
 
         Parameters
@@ -92,22 +92,18 @@ class RobustKernelModel(KernelModel):
         """
         # What was given still has the names of its columns, which `reconstruct` checks.
         filled = self.reconstruct(X)
-        X = self._validate(X, reset=False)
+        X = self._validate(X, reset=False, method="impute")
         return np.where(np.isnan(X), filled, X)
 
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
-        if not reset:
-            check_is_fitted(self)
-        X = np.asarray(
-            validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        )
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
+        X = validated(self, X, reset=reset, method=method, double=True)
         blank = np.flatnonzero(np.isnan(X).all(axis=1))
         if len(blank):
             raise ValueError(
                 f"{len(blank)} of {len(X)} samples have no observed entry (rows {listed(blank)}): "
                 "nothing is known about them; leave them out"
             )
-        return np.asarray(X)
+        return X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

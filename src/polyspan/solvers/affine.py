@@ -18,7 +18,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from polyspan.arrays import Array, Rows, float64_sum, namespace, top_eigenvectors, transpose
+from polyspan.arrays import (
+    Array,
+    Rows,
+    float64_sum,
+    identity,
+    namespace,
+    top_eigenvectors,
+    transpose,
+    zeros,
+)
 from polyspan.geometry import closeness
 from polyspan.solvers.assignment import Sums, assign, weigh
 from polyspan.solvers.krylov import EXTRA, leading_subspace
@@ -155,7 +164,9 @@ class AffineProblem(Problem):
             total, count = _member_total(self.rows, labels, p)
             feet = anchors - along(bases, anchors)
             others = xp.sum(feet, axis=0) - feet[p, :]
-            moved = self._optimum(bases[p, ...], anchors[p, :], others, total, count, len(old) - 1)
+            moved = self._optimum(
+                bases[p, ...], anchors[p, :], others, total, count, old.shape[0] - 1
+            )
             anchors[p, :] = moved
             if self.pull and bases.shape[-1]:
                 bases[p, ...] = self._drawn_basis(bases, moved, others, labels, p)
@@ -183,7 +194,6 @@ class AffineProblem(Problem):
 
     def _drawn_basis(self, bases: Array, point: Array, feet: Array, labels: Array, p: int) -> Array:
         """Return the leading eigenvectors of A_l with the pull of the points in it."""
-        xp = namespace(bases)
         n, m, s = bases.shape
         others = [bases[q, ...] for q in range(n) if q != p]
         about = self._about(point)
@@ -193,7 +203,7 @@ class AffineProblem(Problem):
             return apply_scatter(about, others, labels, p, block) + drawn
 
         if m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
-            return top_eigenvectors(apply(xp.eye(m, dtype=bases.dtype)), s)[1]
+            return top_eigenvectors(apply(identity(m, bases)), s)[1]
         return leading_subspace(apply, bases[p, ...], max_cycles=MAX_CYCLES).vectors
 
     def through(self, samples: Array, old: Array) -> Array:
@@ -256,4 +266,4 @@ def _member_total(rows: Rows, labels: Array, p: int) -> tuple[Array, Array]:
             members = members - rows.offset
         total = total + xp.sum(members, axis=0)
         count += members.shape[0]
-    return total, xp.full((1,), float(count), dtype=rows.X.dtype)
+    return total, zeros((1,), rows.X) + float(count)

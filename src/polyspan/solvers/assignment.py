@@ -9,8 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from polyspan.arrays import Array, Rows, float64_sum, namespace, transpose
+from polyspan.arrays import (
+    Array,
+    Rows,
+    float64_sum,
+    is_host,
+    moved_to,
+    namespace,
+    one_hot,
+    transpose,
+    zeros,
+)
 from polyspan.solvers.leave_one_out import Leverage
+from polyspan.solvers.member_sums import member_sums, weighted_sums
 from polyspan.solvers.projections import Stacked, gains, project
 
 
@@ -55,32 +66,6 @@ class Sums:
         return replace(self, products=self.products - outer, totals=totals)
 
 
-def member_sums(
-    chunk: Array, projections: Array, labels: Array, n_subspaces: int
-) -> tuple[Array, Array]:
-    """Return Σ D_lᵀy and Y_lᵀ(Y_l D_l) of hard clusters.
-
-    Each sample counts in one cluster only: gathering members costs 1/L of the assignment
-    product, where masking would cost all of it again.
-    """
-    xp = namespace(chunk)
-    starts, s = projections.shape[1], projections.shape[3]
-    coefficients = xp.empty((starts, n_subspaces, s), dtype=chunk.dtype)
-    products = xp.empty((starts, n_subspaces, chunk.shape[1], s), dtype=chunk.dtype)
-    # The projection of each sample on its own subspace, in one contiguous block per start.
-    own = xp.take_along_axis(projections, labels[..., None, None], axis=2)
-    own = xp.asarray(xp.permute_dims(own[:, :, 0, :], (1, 0, 2)), copy=True)
-    for r in range(starts):
-        for p in range(n_subspaces):
-            members = xp.nonzero(labels[:, r] == p)[0]
-            theirs = xp.take(own[r, ...], members, axis=0)
-            coefficients[r, p, :] = xp.sum(theirs, axis=0)
-            # The thin factor on the left: in float32 a quarter faster than on the right.
-            product = transpose(theirs) @ xp.take(chunk, members, axis=0)
-            products[r, p, ...] = transpose(product)
-    return coefficients, products
-
-
 def assign_chunk(
     chunk: Array,
     stacked: Stacked,
@@ -95,7 +80,7 @@ def assign_chunk(
     energy = gains(chunk, projections, stacked)
     if leverage is None:
         labels = xp.argmax(energy, axis=2)
-        score = xp.zeros((stacked.shape[0],), dtype=xp.float64)
+        score = zeros((stacked.shape[0],), chunk, xp.float64)
     else:
         residuals = leverage.residuals(projections, energy)
         labels = xp.argmin(residuals, axis=2)
@@ -108,9 +93,7 @@ def assign_chunk(
         coefficients, products = member_sums(chunk, projections, labels, n_subspaces)
         sums = replace(sums, coefficients=coefficients, products=products)
         if stacked.anchors is not None:
-            every = xp.arange(n_subspaces, dtype=labels.dtype)
-            members = xp.astype(labels[..., None] == every, chunk.dtype)
-            sums = replace(sums, totals=_totals(chunk, members))
+            sums = replace(sums, totals=_totals(chunk, one_hot(labels, n_subspaces, chunk.dtype)))
     return labels, sums
 
 
@@ -123,17 +106,12 @@ def weigh_chunk(
 ) -> tuple[Array, Sums]:
     """Share every row out with weights ∝ exp(-r/τ); return weights (n, n_starts, L) and sums."""
     xp = namespace(chunk)
-    starts, n_subspaces, m, s = stacked.shape
     projections = project(chunk, stacked)
     energy = gains(chunk, projections, stacked)
     # ‖y‖² is common to all subspaces: the residual and minus the energy give the same weights.
     gain = energy if leverage is None else -leverage.residuals(projections, energy)
     weights, log_weights = softmax(gain / temperature)
-    columns = (chunk.shape[0], starts * n_subspaces * s)
-    weighted = xp.reshape(projections * weights[..., None], columns)
-    products = transpose(chunk) @ weighted
-    coefficients = xp.reshape(xp.sum(weighted, axis=0), (starts, n_subspaces, s))
-    products = xp.permute_dims(xp.reshape(products, (m, starts, n_subspaces, s)), (1, 2, 0, 3))
+    coefficients, products = weighted_sums(chunk, projections, weights)
     energy_sum = float64_sum(weights * energy, axis=(0, 2))
     entropy = float64_sum(weights * log_weights, axis=(0, 2))
     score = -float64_sum(weights * gain, axis=(0, 2))
@@ -201,13 +179,15 @@ def _concatenate(parts: list[Array]) -> Array | None:
 def _count(labels: Array, n_subspaces: int) -> Array:
     """Count the members of every subspace, (n_starts, n_subspaces)."""
     xp = namespace(labels)
+    if not is_host(labels):
+        return xp.sum(one_hot(labels, n_subspaces, xp.int64), axis=0)
     # Contiguous comparisons, one per count: a sum over a one-hot array costs three times as much.
     columns = xp.asarray(transpose(labels), copy=True)
     counts = [
         [int(xp.count_nonzero(columns[r, :] == p)) for p in range(n_subspaces)]
         for r in range(columns.shape[0])
     ]
-    return xp.asarray(counts, dtype=xp.int64)
+    return moved_to(counts, labels, xp.int64)
 
 
 def softmax(x: Array) -> tuple[Array, Array]:

@@ -8,15 +8,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.solvers.kernel_subspaces import KernelSubspaces, members_of
+from polyspan.arrays import (
+    Array,
+    members_of,
+    moved_to,
+    namespace,
+    to_numpy,
+    transpose,
+)
+from polyspan.geometry import submatrix
+from polyspan.solvers.kernel_subspaces import KernelSubspaces
 from polyspan.solvers.kernel_updates import Factor, leading_directions, updated_directions
+from polyspan.solvers.problem import Balance
 
 #: Called after every assignment with (iteration, F3, subspaces); returning True stops the run.
 KernelMonitor = Callable[[int, float, KernelSubspaces], bool]
 
 
 @dataclass(frozen=True)
-class KernelRules:
+class KernelRules(Balance):
     """Weight, size, and when the two loops stop."""
 
     subspace_dim: int
@@ -32,23 +42,13 @@ class KernelRules:
     floor: float = 0.0
     """Eigenvalues of G̃ up to this are rounding of the matrix before it was centred."""
 
-    @property
-    def pull(self) -> float:
-        """Weight of the other bases in A_l, scaled so that neither weight exceeds 1."""
-        return 0.0 if math.isinf(self.lam) else min(1.0, 2.0 / self.lam)
-
-    @property
-    def data(self) -> float:
-        """Weight of the members in A_l, scaled alike."""
-        return min(1.0, self.lam / 2.0)
-
 
 @dataclass(frozen=True)
 class KernelSolution:
     """Where one start ended."""
 
     subspaces: KernelSubspaces
-    labels: np.ndarray
+    labels: Array
     objective: float
     """F3 at these labels and subspaces."""
     history: tuple[float, ...]
@@ -61,7 +61,7 @@ class KernelSolution:
 
 
 def gkiop(
-    G: np.ndarray, n_subspaces: int, s: int, seeds: np.ndarray, *, floor: float = 0.0
+    G: Array, n_subspaces: int, s: int, seeds: np.ndarray, *, floor: float = 0.0
 ) -> KernelSubspaces:
     """Algorithm 4: around each seed gather the s samples of the largest inner products.
 
@@ -73,47 +73,49 @@ def gkiop(
         The arbitrary elements of step 2. Where one has been gathered already by an earlier
         subspace, the first sample that is left takes its place.
     """
-    left = np.ones(len(G), dtype=bool)
+    # Which sample comes next depends on the data: that is decided on the CPU, row by row of G̃.
+    left = np.ones(G.shape[0], dtype=bool)
     members, coefs = [], []
     for p in range(n_subspaces):
         seed = int(seeds[p]) if left[seeds[p]] else int(np.flatnonzero(left)[0])
         chosen = [seed]
         left[seed] = False
-        sums = G[seed].copy()
+        sums = to_numpy(G[seed, :]).copy()
         while len(chosen) < s and left.any():
             best = int(np.argmax(np.where(left, sums, -np.inf)))
             chosen.append(best)
             left[best] = False
-            sums += G[best]
-        c = np.array(chosen)
-        factor = Factor.of(G[np.ix_(c, c)], floor)
+            sums += to_numpy(G[best, :])
+        c = moved_to(chosen, G)
+        factor = Factor.of(submatrix(G, c, c), floor)
         members.append(c)
         coefs.append(factor.coefficients(leading_directions(factor, s)))
     return KernelSubspaces(members, coefs)
 
 
-def objective(G: np.ndarray, subspaces: KernelSubspaces, labels: np.ndarray, lam: float) -> float:
+def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -> float:
     """Return F3; for λ=∞ the sum of squared residuals."""
+    xp = namespace(G)
     energy = subspaces.energies(G)
-    won = energy[np.arange(len(G)), labels]
-    residual = max(float(np.sum(np.diag(G) - won)), 0.0)
+    won = xp.take_along_axis(energy, labels[:, None], axis=1)[:, 0]
+    residual = max(float(xp.sum(xp.linalg.diagonal(G) - won)), 0.0)
     return residual if math.isinf(lam) else subspaces.closeness(G) + lam * residual
 
 
 def fit_bases(
-    G: np.ndarray, labels: np.ndarray, n_subspaces: int, rules: KernelRules
+    G: Array, labels: Array, n_subspaces: int, rules: KernelRules
 ) -> tuple[KernelSubspaces, tuple[float, ...]]:
     """Find the bases for given labels: steps 9 to 20 of Algorithm 5.
 
     Returns the subspaces and f3 of the start and after every inner iteration.
     """
     members = members_of(labels, n_subspaces)
-    factors = [Factor.of(G[np.ix_(c, c)], rules.floor) for c in members]
+    factors = [Factor.of(submatrix(G, c, c), rules.floor) for c in members]
     U = [leading_directions(f, rules.subspace_dim) for f in factors]
     E = [f.coefficients(u) for f, u in zip(factors, U, strict=True)]
     # G̃_lp for all pairs: gathered once, used in every inner iteration.
     between = {
-        (a, b): G[np.ix_(members[a], members[b])]
+        (a, b): submatrix(G, members[a], members[b])
         for a in range(n_subspaces)
         for b in range(n_subspaces)
         if a != b and rules.pull
@@ -132,28 +134,32 @@ def fit_bases(
 
 def _held_objective(
     factors: list[Factor],
-    between: dict[tuple[int, int], np.ndarray],
-    U: list[np.ndarray],
-    E: list[np.ndarray],
+    between: dict[tuple[int, int], Array],
+    U: list[Array],
+    E: list[Array],
     rules: KernelRules,
 ) -> float:
     """Return f3 with the labels held: members against their own subspace only."""
     residual = 0.0
     for factor, u in zip(factors, U, strict=True):
-        residual += float(np.trace(factor.gram)) - float(np.sum(u * (factor.gram @ u)))
+        xp = namespace(u)
+        own = xp.sum(u * (factor.gram @ u))
+        residual += float(xp.sum(xp.linalg.diagonal(factor.gram)) - own)
     residual = max(residual, 0.0)
     if not between:
         return residual if math.isinf(rules.lam) else rules.lam * residual
     close = 0.0
     for (a, b), block in between.items():
-        larger = max(E[a].shape[1], E[b].shape[1])
-        close += max(larger - float(np.sum((E[a].T @ block @ E[b]) ** 2)), 0.0) if a < b else 0.0
+        if a < b:
+            overlap = transpose(E[a]) @ block @ E[b]
+            larger = max(E[a].shape[1], E[b].shape[1])
+            close += max(larger - float(namespace(block).sum(overlap * overlap)), 0.0)
     return 2.0 * close + rules.lam * residual
 
 
 def learn_kernel_subspaces(
-    G: np.ndarray,
-    start: KernelSubspaces | np.ndarray,
+    G: Array,
+    start: KernelSubspaces | Array,
     n_subspaces: int,
     rules: KernelRules,
     *,
@@ -165,20 +171,21 @@ def learn_kernel_subspaces(
     these labels. F3 never rises inside an update loop; the bases that it starts from carry no such
     guarantee, so F3 may rise from one assignment to the next.
     """
+    xp = namespace(G)
     history: list[float] = []
     updates: list[tuple[float, ...]] = []
-    labels: np.ndarray | None = None
+    labels: Array | None = None
     if isinstance(start, KernelSubspaces):
         subspaces = start
     else:
-        labels = np.asarray(start)
+        labels = moved_to(start, G)
         subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
         updates.append(inner)
     stopped = "max_iter"
     for iteration in range(rules.max_iter + 1):
-        assigned = subspaces.energies(G).argmax(axis=1)
+        assigned = xp.argmax(subspaces.energies(G), axis=1)
         history.append(objective(G, subspaces, assigned, rules.lam))
-        same = labels is not None and np.array_equal(assigned, labels)
+        same = labels is not None and bool(xp.all(assigned == labels))
         small = len(history) > 1 and (
             abs(history[-2] - history[-1]) <= rules.tol * abs(history[-1]) and rules.tol > 0
         )
@@ -197,7 +204,7 @@ def learn_kernel_subspaces(
 
 
 def refill_empty(
-    G: np.ndarray,
+    G: Array,
     solution: KernelSolution,
     n_subspaces: int,
     rules: KernelRules,
@@ -208,15 +215,16 @@ def refill_empty(
 
     While the new run is still above what was reached, what was reached stands in the history.
     """
+    xp = namespace(G)
     for _ in range(n_subspaces):
-        counts = np.bincount(solution.labels, minlength=n_subspaces)
+        counts = np.bincount(to_numpy(solution.labels), minlength=n_subspaces)
         empty = np.flatnonzero(counts == 0)
         if not len(empty) or solution.stopped != "converged":
             break
-        energies = solution.subspaces.energies(G).max(axis=1)
-        worst = np.argsort(np.diag(G) - energies)[::-1]
-        share = max(rules.subspace_dim, len(G) // (2 * n_subspaces))
-        labels = solution.labels.copy()
+        energies = xp.max(solution.subspaces.energies(G), axis=1)
+        worst = np.argsort(to_numpy(xp.linalg.diagonal(G) - energies))[::-1]
+        share = max(rules.subspace_dim, G.shape[0] // (2 * n_subspaces))
+        labels = to_numpy(solution.labels).copy()
         for k, p in enumerate(empty):
             labels[worst[k :: len(empty)][:share]] = p
         resumed = learn_kernel_subspaces(G, labels, n_subspaces, rules, monitor=monitor)

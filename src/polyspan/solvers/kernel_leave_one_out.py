@@ -8,12 +8,21 @@ w ∝ exp(-(r/g_l + log g_l)/τ) harden. No objective is minimised.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
-
+from polyspan.arrays import (
+    Array,
+    machine_epsilon,
+    moved_to,
+    namespace,
+    one_hot,
+    top_eigenvectors,
+    transpose,
+)
 from polyspan.geometry import orthonormal_columns
 from polyspan.solvers.annealing import temperatures
+from polyspan.solvers.assignment import softmax
 from polyspan.solvers.krylov import leading_subspace
 from polyspan.solvers.leave_one_out import SMALLEST_SLACK
 
@@ -30,7 +39,7 @@ SMALLEST_WEIGHT = 1e-12
 class LeaveOneOut:
     """Labels, and the sum of leave-one-out residuals that they reach."""
 
-    labels: np.ndarray
+    labels: Array
     criterion: float
     n_iter: int
     """Steps taken, soft and hard."""
@@ -38,9 +47,7 @@ class LeaveOneOut:
     """Whether the labels came to rest; otherwise the best of those seen are kept."""
 
 
-def leave_one_out_labels(
-    Z: np.ndarray, labels: np.ndarray, n_subspaces: int, s: int
-) -> LeaveOneOut:
+def leave_one_out_labels(Z: Array, labels: Array, n_subspaces: int, s: int) -> LeaveOneOut:
     """Improve labels of samples given by coordinates in the feature space.
 
     Parameters
@@ -50,76 +57,77 @@ def leave_one_out_labels(
     labels : array of shape (n_samples,)
         Where to start.
     """
-    weights = np.maximum(_one_hot(labels, n_subspaces), SMALLEST_WEIGHT)
-    bases: list[np.ndarray | None] = [None] * n_subspaces
+    xp = namespace(Z)
+    n = Z.shape[0]
+    weights = _weights(moved_to(labels, Z), n_subspaces, Z)
+    bases: list[Array | None] = [None] * n_subspaces
     for step, tau in enumerate(temperatures(1.0, HOTTEST, COLDEST, STEPS)):
         residuals, bases = _residuals(Z, weights, bases, s)
-        scales = (weights * residuals).sum(axis=0) / weights.sum(axis=0)
-        pooled = float((weights * residuals).sum()) / len(Z)
+        scales = xp.sum(weights * residuals, axis=0) / xp.sum(weights, axis=0)
+        pooled = float(xp.sum(weights * residuals)) / n
         if pooled <= 0:
             break
-        tiny = np.finfo(Z.dtype).eps * pooled
+        tiny = machine_epsilon(Z) * pooled
         share = (step + 1) / STEPS
-        scales = np.maximum(scales, tiny) ** (1.0 - share) * pooled**share
-        exponents = -(residuals / scales + np.log(scales)) / tau
-        exponents -= exponents.max(axis=1, keepdims=True)
-        weights = np.exp(exponents)
-        weights /= weights.sum(axis=1, keepdims=True)
-        weights = np.maximum(weights, SMALLEST_WEIGHT)
-    best, lowest, settled = weights.argmax(axis=1), np.inf, False
+        scales = xp.clip(scales, tiny, None) ** (1.0 - share) * pooled**share
+        weights, _ = softmax(-(residuals / scales + xp.log(scales)) / tau)
+        weights = xp.clip(weights, SMALLEST_WEIGHT, None)
+    best, lowest, settled = xp.argmax(weights, axis=1), math.inf, False
     current = best
     n_hard = 0
     while n_hard < HARD_STEPS and not settled:
         n_hard += 1
-        hard = np.maximum(_one_hot(current, n_subspaces), SMALLEST_WEIGHT)
+        hard = _weights(current, n_subspaces, Z)
         residuals, bases = _residuals(Z, hard, bases, s)
-        criterion = float(residuals[np.arange(len(Z)), current].sum())
+        criterion = float(xp.sum(xp.take_along_axis(residuals, current[:, None], axis=1)))
         if criterion < lowest:
             best, lowest = current, criterion
-        moved = residuals.argmin(axis=1)
-        settled = bool(np.array_equal(moved, current))
+        moved = xp.argmin(residuals, axis=1)
+        settled = bool(xp.all(moved == current))
         current = moved
     return LeaveOneOut(best, lowest, STEPS + n_hard, settled)
 
 
 def _residuals(
-    Z: np.ndarray, weights: np.ndarray, bases: list[np.ndarray | None], s: int
-) -> tuple[np.ndarray, list[np.ndarray | None]]:
+    Z: Array, weights: Array, bases: list[Array | None], s: int
+) -> tuple[Array, list[Array | None]]:
     """Return r/(1-h)² of every sample to every weighted affine subspace, and the bases."""
-    residuals = np.empty(weights.shape)
-    found: list[np.ndarray | None] = []
+    xp = namespace(Z)
+    residuals = xp.zeros_like(weights)
+    found: list[Array | None] = []
     for p, old in enumerate(bases):
         w = weights[:, p]
-        total = float(w.sum())
+        total = float(xp.sum(w))
         centred = Z - (w @ Z) / total
         basis, values = _leading(centred, w, old, s)
         projections = centred @ basis
         inside = projections * projections
-        r = np.maximum(np.einsum("nk,nk->n", centred, centred) - inside.sum(axis=1), 0.0)
-        used = values > np.finfo(Z.dtype).eps * 10.0 * values.max(initial=0.0)
-        h = w * (inside[:, used] / values[used]).sum(axis=1) + w / total
-        residuals[:, p] = r / np.clip(1.0 - h, SMALLEST_SLACK, 1.0) ** 2
+        r = xp.clip(xp.vecdot(centred, centred) - xp.sum(inside, axis=1), 0.0, None)
+        used = values > machine_epsilon(Z) * 10.0 * max(float(xp.max(values)), 0.0)
+        inverse = xp.where(used, 1.0 / xp.where(used, values, 1.0), 0.0)
+        h = w * xp.sum(inside * inverse, axis=1) + w / total
+        residuals[:, p] = r / xp.clip(1.0 - h, SMALLEST_SLACK, 1.0) ** 2
         found.append(basis)
     return residuals, found
 
 
-def _leading(
-    centred: np.ndarray, w: np.ndarray, old: np.ndarray | None, s: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _leading(centred: Array, w: Array, old: Array | None, s: int) -> tuple[Array, Array]:
     """Return the leading directions of a weighted scatter and its variances along them."""
+    xp = namespace(centred)
     n, rank = centred.shape
     s = min(s, n, rank)
-    weighted = centred * np.sqrt(w)[:, None]
-    heaviest = np.argsort(w)[::-1][:s]
-    start = orthonormal_columns(weighted[heaviest].T) if old is None else old
+    weighted = centred * xp.sqrt(w)[:, None]
+    if old is None:
+        heaviest = xp.flip(xp.argsort(w))[:s]
+        old = orthonormal_columns(transpose(xp.take(weighted, heaviest, axis=0)))
     if rank >= 4 * (s + 1):
         found = leading_subspace(
-            lambda block: weighted.T @ (weighted @ block), start, max_cycles=20
+            lambda block: transpose(weighted) @ (weighted @ block), old, max_cycles=20
         )
-        return np.asarray(found.vectors), np.asarray(found.values)
-    values, vectors = np.linalg.eigh(weighted.T @ weighted)
-    return vectors[:, ::-1][:, :s], values[::-1][:s]
+        return found.vectors, found.values
+    values, vectors = top_eigenvectors(transpose(weighted) @ weighted, s)
+    return vectors, values
 
 
-def _one_hot(labels: np.ndarray, n: int) -> np.ndarray:
-    return np.asarray(np.eye(n)[labels])
+def _weights(labels: Array, n: int, like: Array) -> Array:
+    return namespace(like).clip(one_hot(labels, n, like.dtype), SMALLEST_WEIGHT, None)

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from polyspan.arrays import top_eigenvectors
+from polyspan.arrays import (
+    Array,
+    identity,
+    is_numpy,
+    namespace,
+    top_eigenvectors,
+    transpose,
+)
+from polyspan.geometry import cholesky_or_none, leading_rank, symmetric_eigen
 from polyspan.solvers.krylov import leading_subspace
 
 # Below this share of the largest, an eigenvalue of G̃_ll is a direction that rounding made.
@@ -25,58 +33,63 @@ PRODUCTS_FROM = 6
 class Factor:
     """G̃_ll = RRᵀ for one cluster, R triangular, or thin where G̃_ll is singular."""
 
-    R: np.ndarray
+    R: Array
     """(n, rank)."""
-    inverse: np.ndarray | None
-    """R⁺, (rank, n), where R is thin; None where it is triangular."""
-    gram: np.ndarray
+    inverse: Array | None
+    """R⁺, (rank, n), where R is thin (or not one of NumPy); None where it is triangular."""
+    gram: Array
     """RᵀR, (rank, rank)."""
 
     @classmethod
-    def of(cls, G: np.ndarray, floor: float = 0.0) -> Factor:
+    def of(cls, G: Array, floor: float = 0.0) -> Factor:
         """Factor a positive semidefinite matrix: by Cholesky, or, where that is unsafe, by rank.
 
         Eigenvalues up to `floor` are what rounding left when the matrix was centred.
         """
-        try:
-            R = scipy.linalg.cholesky(G, lower=True, check_finite=False)
-        except scipy.linalg.LinAlgError:
+        R = cholesky_or_none(G)
+        if R is None or G.shape[0] == 0:
             return cls._thin(G, floor)
-        pivots = np.diag(R)
-        smallest = max(RANK_TOL * pivots.max(initial=0.0) ** 2, floor)
-        if len(pivots) == 0 or pivots.min() ** 2 <= smallest:
+        xp = namespace(G)
+        pivots = xp.linalg.diagonal(R)
+        smallest = max(RANK_TOL * float(xp.max(pivots)) ** 2, floor)
+        if float(xp.min(pivots)) ** 2 <= smallest:
             return cls._thin(G, floor)
-        return cls(R, None, R.T @ R)
+        # Only LAPACK's triangular solver is worth calling again and again.
+        inverse = None if is_numpy(R) else xp.linalg.inv(R)
+        return cls(R, inverse, transpose(R) @ R)
 
     @classmethod
-    def _thin(cls, G: np.ndarray, floor: float) -> Factor:
-        values, vectors = scipy.linalg.eigh(G, check_finite=False)
-        kept = values > max(RANK_TOL * float(values.max(initial=0.0)), floor, 0.0)
-        values, vectors = values[kept], vectors[:, kept]
-        roots = np.sqrt(values)
-        return cls(vectors * roots, (vectors / roots).T, np.diag(values))
+    def _thin(cls, G: Array, floor: float) -> Factor:
+        xp, n = namespace(G), G.shape[0]
+        if n == 0:
+            return cls(G, G, G)
+        values, vectors = symmetric_eigen(G)
+        rank = leading_rank(values, max(RANK_TOL * float(values[-1]), floor, 0.0))
+        values, vectors = values[n - rank :], vectors[:, n - rank :]
+        roots = xp.sqrt(values)
+        return cls(vectors * roots, transpose(vectors / roots), values * identity(rank, G))
 
     @property
     def rank(self) -> int:
         """Number of directions that the members span."""
         return int(self.R.shape[1])
 
-    def whiten(self, C: np.ndarray) -> np.ndarray:
+    def whiten(self, C: Array) -> Array:
         """Return R⁻¹C."""
         if self.inverse is not None:
-            return np.asarray(self.inverse @ C)
+            return self.inverse @ C
         return np.asarray(scipy.linalg.solve_triangular(self.R, C, lower=True, check_finite=False))
 
-    def coefficients(self, U: np.ndarray) -> np.ndarray:
+    def coefficients(self, U: Array) -> Array:
         """Return E = R⁻ᵀU."""
         if self.inverse is not None:
-            return np.asarray(self.inverse.T @ U)
+            return transpose(self.inverse) @ U
         return np.asarray(
             scipy.linalg.solve_triangular(self.R, U, lower=True, trans="T", check_finite=False)
         )
 
 
-def leading_directions(factor: Factor, s: int) -> np.ndarray:
+def leading_directions(factor: Factor, s: int) -> Array:
     """Return U of E_l = U_lΣ_l^(-1/2), the kernel principal components of a cluster.
 
     In the coordinates u = Rᵀb they are the leading eigenvectors of RᵀR.
@@ -85,8 +98,8 @@ def leading_directions(factor: Factor, s: int) -> np.ndarray:
 
 
 def updated_directions(
-    factor: Factor, pulls: list[np.ndarray], pull: float, data: float, old: np.ndarray
-) -> np.ndarray:
+    factor: Factor, pulls: list[Array], pull: float, data: float, old: Array
+) -> Array:
     """Return the leading eigenvectors of data·RᵀR + pull·Σ B_pB_pᵀ.
 
     Parameters
@@ -101,19 +114,19 @@ def updated_directions(
         return old
     if not pulls or pull == 0.0:
         return _top(factor.gram, s)
-    B = np.concatenate(pulls, axis=1)
+    B = namespace(old).concat(pulls, axis=1)
 
-    def apply(block: np.ndarray) -> np.ndarray:
-        return np.asarray(data * (factor.gram @ block) + pull * (B @ (B.T @ block)))
+    def apply(block: Array) -> Array:
+        return data * (factor.gram @ block) + pull * (B @ (transpose(B) @ block))
 
     if n >= PRODUCTS_FROM * s:
         found = leading_subspace(apply, old, max_cycles=2, near=0.3)
         if found.converged:
-            return np.asarray(found.vectors)
-    return _top(data * factor.gram + pull * (B @ B.T), s)
+            return found.vectors
+    return _top(data * factor.gram + pull * (B @ transpose(B)), s)
 
 
-def _top(matrix: np.ndarray, s: int) -> np.ndarray:
+def _top(matrix: Array, s: int) -> Array:
     if s == 0:
-        return np.empty((len(matrix), 0))
-    return np.asarray(top_eigenvectors(matrix, s)[1])
+        return matrix[:, :0]
+    return top_eigenvectors(matrix, s)[1]

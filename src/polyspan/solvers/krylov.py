@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, machine_epsilon, namespace, top_eigenvectors, transpose
+from polyspan.arrays import (
+    Array,
+    device,
+    machine_epsilon,
+    namespace,
+    top_eigenvectors,
+    transpose,
+    zeros,
+)
 from polyspan.geometry import orthonormal_columns
 
 # Blocks per cycle: more need fewer cycles and more memory, KRYLOV_BLOCKS·n·(s + EXTRA) numbers.
@@ -48,17 +56,17 @@ def leading_subspace(
     width = s + EXTRA
     tol = machine_epsilon(start) ** 0.5
     # cos(0), cos(1), … fills the circle evenly: columns that no data are orthogonal to by design.
-    filler = xp.cos(xp.astype(xp.arange(n * EXTRA), start.dtype))
+    filler = xp.cos(xp.astype(xp.arange(n * EXTRA, device=device(start)), start.dtype))
     block = orthonormal_columns(xp.concat([start, xp.reshape(filler, (n, EXTRA))], axis=1))
     n_blocks = max(1, min(KRYLOV_BLOCKS, n // width))
-    basis = xp.empty((n, n_blocks * width), dtype=start.dtype)
+    basis = zeros((n, n_blocks * width), start)
     image = xp.empty_like(basis)
     for cycle in range(max_cycles):
         for j in range(n_blocks):
             here = slice(j * width, (j + 1) * width)
             basis[:, here], image[:, here] = block, apply(block)
             if cycle == 0 and j == 0 and _residual(block[:, :s], image[:, :s]) > near:
-                return Leading(xp.zeros((s,), dtype=start.dtype), start, False)
+                return Leading(zeros((s,), start), start, False)
             if j + 1 < n_blocks:
                 block = _orthogonal_to(basis[:, : here.stop], image[:, here])
         projected = transpose(basis) @ image

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, float64_sum, namespace, transpose
+from polyspan.arrays import Array, float64_sum, is_host, namespace, one_hot, transpose, zeros
 from polyspan.solvers.assignment import Sums, softmax
 from polyspan.solvers.leave_one_out import Leverage
 from polyspan.solvers.masked_members import completed_problem, own_coefficients
@@ -36,8 +36,7 @@ class MaskedProblem(MaskedRows):
         for chunk, theta, energy in self._fits(bases):
             labels = xp.argmax(energy, axis=2)
             won = xp.max(energy, axis=2)
-            every = xp.arange(n_subspaces, dtype=labels.dtype)
-            counts = xp.sum(xp.astype(labels[..., None] == every, xp.int64), axis=0)
+            counts = xp.sum(one_hot(labels, n_subspaces, xp.int64), axis=0)
             energy_sum = float64_sum(won * chunk.weights[:, None], axis=0)
             zeros = xp.zeros_like(energy_sum)
             products = self._member_sums(chunk, bases, theta, labels) if with_products else None
@@ -137,7 +136,7 @@ class MaskedProblem(MaskedRows):
         k, _, s = flat.shape
         systems = self._systems(pairs, xp.astype(self.shared, flat.dtype))
         n = systems.shape[2]
-        full = xp.empty((k, n, s, s), dtype=flat.dtype)
+        full = zeros((k, n, s, s), flat)
         position = 0
         for i in range(s):
             for j in range(i, s):
@@ -149,6 +148,10 @@ class MaskedProblem(MaskedRows):
     def _member_sums(self, chunk: MaskedChunk, bases: Array, theta: Array, labels: Array) -> Array:
         """Return Σ c ŷθᵀ over the members of every subspace."""
         xp = namespace(bases)
+        if not is_host(bases):
+            return self._weighted_sums(
+                chunk, bases, theta, one_hot(labels, bases.shape[1], bases.dtype)
+            )
         products = xp.empty_like(bases)
         for r in range(bases.shape[0]):
             for p in range(bases.shape[1]):

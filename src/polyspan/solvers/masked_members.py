@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, Rows, float64_sum, namespace, transpose
+from polyspan.arrays import (
+    Array,
+    Rows,
+    float64_sum,
+    members_of,
+    moved_to,
+    namespace,
+    transpose,
+    unsorted,
+    zeros,
+)
 from polyspan.solvers.assignment import Sums
 from polyspan.solvers.masked_rows import MaskedChunk, MaskedRows
 from polyspan.solvers.problem import Problem
@@ -31,9 +41,7 @@ class OwnFits:
 
     def unsorted(self, parts: list[Array]) -> Array:
         """Put what was computed per cluster back into the order of the samples."""
-        xp = namespace(parts[0])
-        back = xp.argsort(xp.concat(self.members, axis=0))
-        return xp.take(xp.concat(parts, axis=0), back, axis=0)
+        return unsorted(self.members, parts)
 
 
 def own_fits(problem: MaskedRows, bases: Array, labels: Array) -> Iterator[OwnFits]:
@@ -49,10 +57,10 @@ def own_fits(problem: MaskedRows, bases: Array, labels: Array) -> Iterator[OwnFi
     pairs = pairwise_products(bases)
     for which in problem.slices(1, s):
         own = labels[which]
-        members = [xp.nonzero(own == p)[0] + which.start for p in range(n_subspaces)]
+        members = [rows + which.start for rows in members_of(own, n_subspaces)]
         chunks = [problem.take(rows) for rows in members]
-        systems = xp.empty((1, pairs.shape[1], own.shape[0]), dtype=bases.dtype)
-        right = xp.empty((1, s, own.shape[0]), dtype=bases.dtype)
+        systems = zeros((1, pairs.shape[1], own.shape[0]), bases)
+        right = zeros((1, s, own.shape[0]), bases)
         slices, begin = [], 0
         for p, chunk in enumerate(chunks):
             here = slice(begin, begin + chunk.values.shape[0])
@@ -93,7 +101,7 @@ def member_sums(problem: MaskedRows, bases: Array, labels: Array) -> Sums:
     """Return the sums of an assignment to given labels, as for one start."""
     xp = namespace(bases)
     products = xp.zeros_like(bases)
-    counts = xp.zeros((bases.shape[0],), dtype=xp.int64)
+    counts = zeros((bases.shape[0],), bases, xp.int64)
     energy = 0.0
     for fits in own_fits(problem, bases, labels):
         weights = xp.concat([chunk.weights for chunk in fits.chunks], axis=0)
@@ -101,6 +109,6 @@ def member_sums(problem: MaskedRows, bases: Array, labels: Array) -> Sums:
         for p, (chunk, theta) in enumerate(zip(fits.chunks, fits.thetas, strict=True)):
             counts[p] += theta.shape[0]
             products[p, ...] += problem.filled_products(chunk, bases[p, ...], theta)
-    total = xp.asarray([energy], dtype=xp.float64)
+    total = moved_to([energy], bases, xp.float64)
     zero = xp.zeros_like(total)
     return Sums(counts[None, :], total, zero, zero, products=products[None, ...])

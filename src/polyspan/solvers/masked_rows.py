@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from polyspan.arrays import CHUNK_MAX_BYTES, Array, item_bytes, namespace, transpose
+from polyspan.arrays import (
+    CHUNK_MAX_BYTES,
+    DEVICE_CHUNK_BYTES,
+    Array,
+    is_host,
+    item_bytes,
+    namespace,
+    row_slices,
+    transpose,
+)
 from polyspan.solvers.problem import Problem
 
 
@@ -43,9 +52,9 @@ class MaskedRows(Problem):
         """Yield which rows to visit at once, so that k systems each stay in the memory bound."""
         n, m = self.rows.shape
         per_row = item_bytes(self.rows.X) * (2 * m + 2 * k * s * (s + 1))
-        size = max(1, min(self.rows.size, CHUNK_MAX_BYTES // per_row))
-        for start in range(0, n, size):
-            yield slice(start, min(n, start + size))
+        bound = CHUNK_MAX_BYTES if is_host(self.rows.X) else DEVICE_CHUNK_BYTES
+        size = max(1, min(self.rows.size, bound // per_row))
+        yield from row_slices(n, size)
 
     def chunks(self, k: int, s: int) -> Iterator[MaskedChunk]:
         """Yield rows in chunks whose systems stay within the memory bound."""

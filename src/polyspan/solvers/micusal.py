@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from polyspan.arrays import Array, namespace
+import numpy as np
+
+from polyspan.arrays import Array, moved_to, namespace, one_hot, to_numpy
 from polyspan.solvers.assignment import Sums
 from polyspan.solvers.leave_one_out import Leverage
 from polyspan.solvers.problem import Monitor, Problem, Solution
@@ -46,7 +48,7 @@ def learn_subspaces(
         labels, sums = problem.assign(
             bases, with_products=rules.solver == "power", leverage=leverage
         )
-        values = [float(v) for v in problem.objective(bases, sums.energy)]
+        values = to_numpy(problem.objective(bases, sums.energy)).tolist()
         keep = []
         for k, start in enumerate(active):
             criterion = values[k] if leverage is None else float(sums.score[k])
@@ -60,7 +62,7 @@ def learn_subspaces(
             break
         if len(keep) < len(active):
             active = [active[k] for k in keep]
-            which = xp.asarray(keep)
+            which = moved_to(keep, bases)
             bases, labels = xp.take(bases, which, axis=0), xp.take(labels, which, axis=1)
             sums = sums.of_starts(which)
         bases = _update(problem, bases, labels, sums)
@@ -129,10 +131,7 @@ def _leverage(
 ) -> Leverage | None:
     if not rules.leave_one_out or labels is None:
         return None
-    xp = namespace(bases)
-    every = xp.arange(bases.shape[1], dtype=labels.dtype)
-    weights = xp.astype(labels[..., None] == every, bases.dtype)
-    return problem.leverage(bases, weights)
+    return problem.leverage(bases, one_hot(labels, bases.shape[1], bases.dtype))
 
 
 def _update(problem: Problem, bases: Array, labels: Array, sums: Sums) -> Array:
@@ -154,7 +153,7 @@ def refill_empty(
     """
     xp = namespace(solution.bases)
     for _ in range(solution.bases.shape[0]):
-        empty = [p for p in range(solution.bases.shape[0]) if int(solution.counts[p]) == 0]
+        empty = np.flatnonzero(to_numpy(solution.counts) == 0).tolist()
         left = rules.max_iter - solution.n_iter
         if not empty or solution.stopped != "converged" or left < 1:
             break

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from polyspan.arrays import (
     Array,
     Rows,
-    chunk_rows,
     float64_sum,
-    item_bytes,
     keep_freed_memory,
     machine_epsilon,
     namespace,
     power_of_two_scale,
+    row_slices,
+    rows_at_once,
     transpose,
+    zeros,
 )
 from polyspan.geometry import orthonormal_columns
 from polyspan.solvers.affine import AffineProblem, join, split
@@ -78,13 +79,13 @@ def prepare(
     keep_freed_memory()
     xp = namespace(X)
     n, m = X.shape
-    size = chunk_rows(m, item_bytes(X))
-    slices = [slice(k, min(n, k + size)) for k in range(0, n, size)]
+    size = rows_at_once(X)
+    slices = row_slices(n, size)
     largest = max(float(xp.max(xp.abs(X[which, :]))) for which in slices)
     scale = power_of_two_scale(largest, machine_epsilon(X))
     if scale != 1.0:
         X = X * scale
-    mean = xp.zeros((m,), dtype=X.dtype)
+    mean = zeros((m,), X)
     if center:
         totals = [float64_sum(X[which, :], axis=0) for which in slices]
         mean = xp.astype(sum(totals[1:], totals[0]) / n, X.dtype)
@@ -137,5 +138,5 @@ def _reduce_to_span(prepared: Prepared, start: Array | None) -> Prepared:
         columns += [start[p, ...] for p in range(start.shape[0])]
     span = orthonormal_columns(xp.concat(columns, axis=1))
     working = rows.centred(slice(0, n)) @ span
-    reduced = Rows(working, None, chunk_rows(n_working, item_bytes(working)))
+    reduced = Rows(working, None, rows_at_once(working))
     return replace(prepared, problem=replace(prepared.problem, rows=reduced), span=span)

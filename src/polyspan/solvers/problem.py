@@ -18,8 +18,24 @@ from polyspan.solvers.updates import exact_update, power_update
 Monitor = Callable[[int, int, float, Array], bool]
 
 
+class Balance:
+    """How a step weighs fit against closeness, given λ."""
+
+    lam: float
+
+    @property
+    def pull(self) -> float:
+        """Weight of the other bases in A_l, scaled so that neither weight exceeds 1."""
+        return 0.0 if math.isinf(self.lam) else min(1.0, 2.0 / self.lam)
+
+    @property
+    def data(self) -> float:
+        """Weight of the scatter S_l in A_l, scaled alike."""
+        return min(1.0, self.lam / 2.0)
+
+
 @dataclass(frozen=True)
-class Problem:
+class Problem(Balance):
     r"""Complete data and the weight that balances fit against closeness.
 
     .. math:: F_1 = \sum_{l \ne p} d_u^2(S_l, S_p) + \lambda \sum_i \|y_i - P_{l_i} y_i\|^2
@@ -99,16 +115,6 @@ class Problem:
             for _, chunk in self.rows.chunks()
         ]
         return self.norms - xp.concat(energy, axis=0)
-
-    @property
-    def pull(self) -> float:
-        """Weight of the other bases in A_l, scaled so that neither weight exceeds 1."""
-        return 0.0 if math.isinf(self.lam) else min(1.0, 2.0 / self.lam)
-
-    @property
-    def data(self) -> float:
-        """Weight of the scatter S_l in A_l, scaled alike."""
-        return min(1.0, self.lam / 2.0)
 
     def objective(self, bases: Array, energy: Array) -> Array:
         """Return F1 of every start from Σ‖D_lᵀy_i‖², in double precision."""

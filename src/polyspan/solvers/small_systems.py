@@ -7,7 +7,7 @@ fast on a CPU and needs nothing but elementwise operations.
 
 from __future__ import annotations
 
-from polyspan.arrays import Array, namespace
+from polyspan.arrays import Array, moved_to, namespace
 
 
 def pair_indices(s: int) -> tuple[list[int], list[int]]:
@@ -24,8 +24,8 @@ def pairwise_products(bases: Array) -> Array:
     xp = namespace(bases)
     rows, columns = pair_indices(bases.shape[2])
     transposed = xp.matrix_transpose(bases)
-    first = xp.take(transposed, xp.asarray(rows), axis=1)
-    return first * xp.take(transposed, xp.asarray(columns), axis=1)
+    first = xp.take(transposed, moved_to(rows, bases), axis=1)
+    return first * xp.take(transposed, moved_to(columns, bases), axis=1)
 
 
 def solve_packed(triangles: Array, right: Array) -> Array:

@@ -10,12 +10,18 @@ from sklearn.cluster import KMeans
 from sklearn.manifold import spectral_embedding
 from sklearn.neighbors import NearestNeighbors
 
+from polyspan.arrays import Array, to_numpy
+
 # Starts of k-means in the embedding, which has as few coordinates as there are subspaces.
 KMEANS_STARTS = 10
 
 
-def feature_distances(G: np.ndarray) -> np.ndarray:
-    """Return ‖φ(x) - φ(y)‖ of all pairs of samples from a kernel matrix, centred or not."""
+def feature_distances(G: Array) -> np.ndarray:
+    """Return ‖φ(x) - φ(y)‖ of all pairs of samples from a kernel matrix, centred or not.
+
+    In NumPy, wherever G lies: graphs and their clustering are SciPy's and scikit-learn's.
+    """
+    G = to_numpy(G)
     diagonal = np.diag(G)
     distances = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2.0 * G, 0.0))
     np.fill_diagonal(distances, 0.0)

@@ -18,11 +18,11 @@ from polyspan.arrays import (
     top_eigenvectors,
     transpose,
 )
-from polyspan.geometry import orthonormal_columns
+from polyspan.geometry import orthonormal_columns, orthonormal_step, side_by_side
 from polyspan.solvers.krylov import EXTRA, leading_subspace
 
 if TYPE_CHECKING:
-    from polyspan.solvers.problem import Problem
+    from polyspan.solvers.problem import Balance, Problem
 
 # Up to this many features a dense eigensolver is cheaper than products to full accuracy.
 DENSE_FEATURES = 1024
@@ -32,7 +32,9 @@ PRODUCTS_FROM = 10
 MAX_CYCLES = 100
 
 
-def power_update(problem: Problem, bases: Array, products: Array) -> Array:
+def power_update(
+    problem: Balance, bases: Array, products: Array, wide: tuple[Array, Array] | None = None
+) -> Array:
     """Take one power step for all subspaces of all starts at once.
 
     With W = [D_1 … D_L], minimising F1 is maximising ‖WᵀW‖² + λ Σ tr(D_lᵀS_lD_l), since the
@@ -46,6 +48,8 @@ def power_update(problem: Problem, bases: Array, products: Array) -> Array:
     ----------
     bases, products : array of shape (n_starts, n_subspaces, n_features, subspace_dim)
         `products` holds S_lD_l, which the assignment has made already.
+    wide : pair of arrays, default=None
+        W = [D_1 … D_L] and WᵀW where they are known already.
     """
     xp = namespace(bases)
     starts, n_subspaces, m, s = bases.shape
@@ -53,8 +57,10 @@ def power_update(problem: Problem, bases: Array, products: Array) -> Array:
         return bases
     gradient = problem.data * products
     if problem.pull and n_subspaces > 1:
-        wide = xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (starts, m, n_subspaces * s))
-        others = wide @ (transpose(wide) @ wide)
+        if wide is None:
+            beside = side_by_side(bases)
+            wide = beside, transpose(beside) @ beside
+        others = wide[0] @ wide[1]
         others = xp.permute_dims(xp.reshape(others, (starts, m, n_subspaces, s)), (0, 2, 1, 3))
         gradient = gradient + problem.pull * others
     else:
@@ -63,7 +69,7 @@ def power_update(problem: Problem, bases: Array, products: Array) -> Array:
         size = xp.max(xp.abs(gradient), axis=(2, 3), keepdims=True)
         shift = xp.where(size > 0, size * machine_epsilon(bases), xp.ones_like(size))
         gradient = gradient + shift * bases
-    return orthonormal_columns(gradient)
+    return orthonormal_step(gradient)
 
 
 def exact_update(problem: Problem, bases: Array, labels: Array) -> Array:

@@ -1,0 +1,234 @@
+"""Check and measure polyspan on an accelerator: `PYTHONPATH=src python benchmarks/gpu.py`.
+
+Without one it says so and checks tiny sizes on the CPU. Everything is in float64. Times are wall
+times between synchronisations, medians, the first runs excluded; the CPU has one core.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"  # before NumPy is loaded: a BLAS reads it once
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+
+from polyspan import MiCUSaL
+from polyspan.batch import fit_micusal
+from polyspan.datasets import make_union_of_subspaces
+from polyspan.geometry import draw_bases
+from polyspan.solvers.preparation import prepare
+from polyspan.solvers.problem import Problem
+
+LAM = 4.0
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "array-api-compat", "polyspan")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is measured: (a) many small problems, (b) an iteration, (c) the same against a core."""
+
+    problems: int = 1600
+    problem: tuple[int, int, int, int] = (180, 650, 5, 13)  # m, N, L, s
+    large: tuple[int, int, int, int] = (4096, 200_000, 20, 16)
+    medium: tuple[int, int, int, int] = (784, 60_000, 10, 10)
+    batch_bytes: int = 5 << 30
+    repeats: int = 5
+
+
+TINY = Sizes(4, (30, 60, 3, 3), (64, 2000, 4, 3), (40, 1500, 3, 4), 1 << 20, 2)
+
+
+def main() -> None:
+    has_gpu = torch.cuda.is_available()
+    device = torch.device("cuda" if has_gpu else "cpu")
+    if not has_gpu:
+        print("There is no CUDA device here: tiny sizes are checked on the CPU.\n", flush=True)
+    sizes = Sizes() if has_gpu else TINY
+    report = {"machine": machine(device), "rows": []}
+    for measure in (many_problems, large_iteration, against_a_core):
+        row = measure(sizes, device)
+        report["rows"].append(row)
+        print(json.dumps(row), flush=True)
+        if has_gpu:
+            torch.cuda.empty_cache()
+    print("\n" + table(report["rows"]) + "\n")
+    print(json.dumps(report, indent=2))
+    failed = [row["row"] for row in report["rows"] if not row["correct"]]
+    if failed:
+        raise SystemExit(f"results differ from those of NumPy: {', '.join(failed)}")
+
+
+def many_problems(sizes: Sizes, device: torch.device) -> dict[str, Any]:
+    """Fit all problems from 8 random starts each, and a few of them by NumPy, one by one."""
+    m, n, n_subspaces, s = sizes.problem
+    share = (n // n_subspaces,) * n_subspaces
+
+    def make(seed: int) -> np.ndarray:
+        return make_union_of_subspaces(
+            share, n_features=m, subspace_dim=s, spread=0.04, noise=0.1, random_state=seed
+        ).X
+
+    X = np.stack(Parallel(n_jobs=-1)(delayed(make)(seed) for seed in range(sizes.problems)))
+    there = torch.asarray(X, device=device)
+    options = {"lam": LAM, "init": "random", "n_init": 8, "random_state": 0}
+
+    def run() -> Any:
+        return fit_micusal(there, n_subspaces, s, **options, max_bytes=sizes.batch_bytes)
+
+    seconds = timed(run, device, sizes.repeats, warm_up=1)
+    fit = run()
+    found = fit.objective.cpu().numpy()
+    begin = time.perf_counter()
+    expected = [MiCUSaL(n_subspaces, s, **options).fit(x).objective_ for x in X[:4]]
+    core = (time.perf_counter() - begin) / 4 * len(X)
+    apart = float(np.max(np.abs(found[:4] / np.array(expected) - 1)))
+    return {
+        "row": f"{len(X)} problems of {m}/{n}/{n_subspaces}/{s}, 8 random starts",
+        "seconds": seconds,
+        "ratio": core / seconds,
+        "meaning of ratio": "times one CPU core (four problems, extrapolated)",
+        "target": "seconds <= 1",
+        "largest relative difference of F1": apart,
+        "converged": float(fit.converged.double().mean()),
+        "mean iterations of the best starts": float(fit.n_iter.double().mean()),
+        "correct": apart < 1e-6,
+    }
+
+
+def large_iteration(sizes: Sizes, device: torch.device) -> dict[str, Any]:
+    """One iteration, assignment and power step, against its bare assignment product."""
+    m, n, n_subspaces, s = sizes.large
+    generator = torch.Generator(device).manual_seed(0)
+    X = torch.randn((n, m), generator=generator, device=device, dtype=torch.float64)
+    bases = draw_bases((1, n_subspaces, m, s), np.random.RandomState(0))
+    apart = difference(X[: min(n, 2 * m), :], bases)
+    there = torch.asarray(bases, device=device)
+    wide = there[0].permute(1, 0, 2).reshape(m, -1).contiguous()
+    problem = problem_of(X, n_subspaces * s)
+    product = timed(lambda: X @ wide, device, sizes.repeats)
+    seconds = timed(lambda: iterate(problem, there), device, sizes.repeats)
+    return {
+        "row": f"one iteration of {m}/{n}/{n_subspaces}/{s}",
+        "seconds": seconds,
+        "ratio": seconds / product,
+        "meaning of ratio": "times the bare product X @ W",
+        "target": "ratio <= 2",
+        "seconds of the bare product": product,
+        "assignment alone": timed(
+            lambda: problem.assign(there, with_products=False), device, sizes.repeats
+        ),
+        "largest relative difference of the step": apart,
+        "correct": apart < 1e-9,
+    }
+
+
+def against_a_core(sizes: Sizes, device: torch.device) -> dict[str, Any]:
+    """One iteration on the device and on one CPU core, and F1 after five of them on both."""
+    m, n, n_subspaces, s = sizes.medium
+    X = np.random.RandomState(0).standard_normal((n, m)) * np.linspace(2.0, 0.2, m)
+    bases = draw_bases((1, n_subspaces, m, s), np.random.RandomState(1))
+    there = torch.asarray(X, device=device)
+    times, values = {}, {}
+    for name, data, where in (("host", X, torch.device("cpu")), ("device", there, device)):
+        problem = problem_of(data, n_subspaces * s)
+        start = bases if name == "host" else torch.asarray(bases, device=device)
+        current = start
+        for _ in range(5):
+            current = iterate(problem, current)
+        _, sums = problem.assign(current, with_products=False)
+        values[name] = float(problem.objective(current, sums.energy)[0])
+        repeats = sizes.repeats if name == "device" else 3
+        times[name] = timed(lambda p=problem, b=start: iterate(p, b), where, repeats)
+    apart = abs(values["device"] / values["host"] - 1)
+    return {
+        "row": f"one iteration of {m}/{n}/{n_subspaces}/{s}",
+        "seconds": times["device"],
+        "ratio": times["host"] / times["device"],
+        "meaning of ratio": "times one CPU core",
+        "target": "ratio >= 50",
+        "seconds of one CPU core": times["host"],
+        "largest relative difference of F1": apart,
+        "correct": apart < 1e-9,
+    }
+
+
+def problem_of(X: Any, columns: int) -> Problem:
+    """Return the problem, its rows in the chunks that a fit would take."""
+    problem = prepare(X, LAM, center=True).problem
+    return replace(problem, rows=problem.rows.with_columns(columns))
+
+
+def iterate(problem: Problem, bases: Any) -> Any:
+    """Assign and take a power step, as a fit does; fetch the objective, as a fit does."""
+    _, sums = problem.assign(bases, with_products=True)
+    float(problem.objective(bases, sums.energy)[0])
+    return problem.power_step(bases, sums)
+
+
+def difference(X: torch.Tensor, bases: np.ndarray) -> float:
+    """Compare the projections of one step with those of NumPy."""
+    spans = []
+    for data, start in ((X, torch.asarray(bases, device=X.device)), (X.cpu().numpy(), bases)):
+        stepped = iterate(prepare(data, LAM, center=True).problem, start)[0]
+        stepped = stepped.cpu().numpy() if isinstance(stepped, torch.Tensor) else stepped
+        probe = np.random.RandomState(2).standard_normal((stepped.shape[1], 3))
+        spans.append(stepped @ (stepped.transpose(0, 2, 1) @ probe))
+    return float(np.max(np.abs(spans[0] - spans[1])) / np.max(np.abs(spans[1])))
+
+
+def timed(run: Callable[[], Any], device: torch.device, repeats: int, *, warm_up: int = 2) -> float:
+    """Return the median seconds of a run."""
+    seconds = []
+    for turn in range(warm_up + repeats):
+        synchronise(device)
+        begin = time.perf_counter()
+        run()
+        synchronise(device)
+        if turn >= warm_up:
+            seconds.append(time.perf_counter() - begin)
+    return float(np.median(seconds))
+
+
+def synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def machine(device: torch.device) -> dict[str, str]:
+    """Return what the numbers were measured on."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return {
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "none",
+        "date": time.strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the rows as Markdown."""
+    lines = ["| m/N/L/s, float64 | seconds | ratio | target |", "|---|---|---|---|"]
+    for row in rows:
+        ratio = f"{row['ratio']:.3g} {row['meaning of ratio']}"
+        lines.append(f"| {row['row']} | {row['seconds']:.3g} | {ratio} | {row['target']} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

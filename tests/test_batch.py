@@ -1,0 +1,195 @@
+"""Many problems at once: each is what `MiCUSaL` makes of it alone, wherever the arrays lie."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+import polyspan.solvers.batched as batched
+from conftest import require_torch
+from polyspan import MiCUSaL
+from polyspan.arrays import to_numpy
+from polyspan.batch import fit_micusal
+from polyspan.datasets import make_union_of_subspaces
+from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
+
+
+def problems(n=5, sizes=(20, 25, 15), n_features=16, subspace_dim=3, noise=0.1):
+    return np.stack(
+        [
+            make_union_of_subspaces(
+                sizes, n_features=n_features, subspace_dim=subspace_dim, spread=0.1, noise=noise,
+                random_state=seed,
+            ).X
+            for seed in range(n)
+        ]
+    )  # fmt: skip
+
+
+def assert_equals_single(fit, X, *args, **options):
+    """Compare with one fit per problem; bases by their spans."""
+    for k, x in enumerate(X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            single = MiCUSaL(*args, **options).fit(x)
+        assert_allclose(float(fit.objective[k]), single.objective_, rtol=1e-9)
+        assert np.array_equal(to_numpy(fit.labels)[k], single.labels_)
+        assert int(fit.n_iter[k]) == single.n_iter_
+        assert bool(fit.converged[k]) == single.converged_
+        assert_allclose(to_numpy(fit.means)[k], single.mean_, atol=1e-12)
+        for found, expected in zip(to_numpy(fit.bases)[k], single.bases_, strict=True):
+            assert subspace_distance(found, expected) < 1e-6
+    assert is_orthonormal(fit.bases, 1e-10)
+
+
+@pytest.mark.parametrize("init", ["random", "anneal"])
+@pytest.mark.parametrize("lam", [0.5, 20.0, float("inf")])
+@pytest.mark.parametrize("max_bytes", [None, 40_000])
+def test_equals_single_fits(init, lam, max_bytes):
+    X = problems()
+    options = {"init": init, "lam": lam, "random_state": 3}
+    fit = fit_micusal(X, 3, 3, **options, max_bytes=max_bytes)
+    assert_equals_single(fit, X, 3, 3, **options)
+
+
+@pytest.mark.parametrize("init", ["random", "anneal"])
+def test_fewer_samples_than_features(init):
+    X = problems(sizes=(9, 9, 9), n_features=60)
+    options = {"init": init, "random_state": 0, "lam": 50.0}
+    assert_equals_single(fit_micusal(X, 3, 2, **options), X, 3, 2, **options)
+
+
+def test_every_namespace(xp):
+    X = problems(n=4)
+    for init in ("random", "anneal"):
+        fit = fit_micusal(xp.asarray(X), 3, 3, init=init, random_state=1)
+        assert type(fit.bases) is type(fit.objective) is type(xp.asarray(X))
+        assert_equals_single(fit, X, 3, 3, init=init, random_state=1)
+
+
+def test_on_a_device_that_is_not_the_cpu(accelerator):
+    X = problems(n=4)
+    fit = fit_micusal(accelerator.asarray(X), 3, 3, init="random", n_init=3, random_state=1)
+    for name in fit.__dataclass_fields__:
+        assert getattr(fit, name).device == accelerator.device
+    assert_equals_single(fit, X, 3, 3, init="random", n_init=3, random_state=1)
+
+
+def test_torch_equals_numpy_in_single_precision():
+    torch = require_torch()
+    X = problems().astype("float32")
+    fit, other = (fit_micusal(A, 3, 3, random_state=0) for A in (X, torch.asarray(X)))
+    assert fit.bases.dtype == np.float32
+    assert other.bases.dtype == torch.float32
+    assert fit.objective.dtype == np.float64
+    assert_allclose(to_numpy(other.objective), fit.objective, rtol=1e-5)
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.9])
+def test_runs_of_very_different_length(apart, monkeypatch):
+    # Whether idle runs are dropped early
+    # or late, with their problem or on their own, changes nothing.
+    X = np.concatenate([problems(3, noise=1e-6), problems(4, noise=0.5)])
+    monkeypatch.setattr(batched, "IDLE_SHARE_APART", apart)
+    monkeypatch.setattr(batched, "IDLE_SHARE", 1e-3)
+    options = {"init": "random", "random_state": 5, "tol": 1e-8, "n_init": 4}
+    fit = fit_micusal(X, 3, 3, **options)
+    assert fit.n_iter.max() > 1.5 * fit.n_iter.min()
+    assert_equals_single(fit, X, 3, 3, **options)
+
+
+def test_members_gathered_or_masked(monkeypatch):
+    X = problems()
+    masked = fit_micusal(X, 3, 3, init="random", random_state=0)
+    monkeypatch.setattr(batched, "GATHERED_FROM", 0)
+    gathered = fit_micusal(X, 3, 3, init="random", random_state=0)
+    assert_allclose(gathered.objective, masked.objective, rtol=1e-12)
+
+
+def test_one_problem_one_subspace_no_centring():
+    X = problems(1)
+    for args, options in [((3, 3), {}), ((1, 2), {}), ((2, 1), {"center": False})]:
+        fit = fit_micusal(X, *args, random_state=0, **options)
+        assert_equals_single(fit, X, *args, random_state=0, **options)
+    assert not fit.means.any()
+
+
+def test_integers_are_taken_as_numbers():
+    X = np.random.RandomState(0).randint(-9, 9, size=(3, 40, 6))
+    assert_equals_single(fit_micusal(X, 2, 2, random_state=0), X, 2, 2, random_state=0)
+
+
+def test_given_starts():
+    X = problems()
+    shared = draw_bases((3, 16, 3), np.random.RandomState(1))
+    fit = fit_micusal(X, 3, 3, init=shared)
+    assert_equals_single(fit, X, 3, 3, init=shared)
+    own = draw_bases((5, 3, 16, 3), np.random.RandomState(2))
+    fit = fit_micusal(X, 3, 3, init=own)
+    for k in range(5):
+        single = MiCUSaL(3, 3, init=own[k]).fit(X[k])
+        assert_allclose(fit.objective[k], single.objective_, rtol=1e-9)
+    few = problems(sizes=(6, 6), n_features=40)
+    start = draw_bases((2, 40, 2), np.random.RandomState(3))
+    assert_equals_single(fit_micusal(few, 2, 2, init=start), few, 2, 2, init=start)
+
+
+def test_a_seed_for_every_problem():
+    X = problems(4)
+    seeds = [3, 1, 4, 1]
+    fit = fit_micusal(X, 3, 3, init="random", n_init=2, random_state=seeds, max_bytes=1)
+    for k, seed in enumerate(seeds):
+        single = MiCUSaL(3, 3, init="random", n_init=2, random_state=seed).fit(X[k])
+        assert_allclose(fit.objective[k], single.objective_, rtol=1e-9)
+    with pytest.raises(ValueError, match="2 seeds for 4 problems"):
+        fit_micusal(X, 3, 3, random_state=[1, 2])
+
+
+def test_empty_subspaces_are_refilled_and_reported():
+    rng = np.random.RandomState(0)
+    X = np.zeros((2, 60, 8))
+    X[:, :20, :2], X[:, 20:40, 2:4], X[:, 40:, 4:6] = rng.standard_normal((3, 2, 20, 2))
+    start = np.stack([np.eye(8)[:, :2], np.eye(8)[:, 2:4], np.eye(8)[:, 6:8]])
+    options = {"init": start, "lam": float("inf"), "center": False}
+    assert_equals_single(fit_micusal(X, 3, 2, **options), X, 3, 2, **options)
+    with pytest.warns(UserWarning, match="of 2 problems have subspaces without samples"):
+        fit_micusal(X[:, :20], 3, 2, **options)
+
+
+def test_a_small_weight_goes_on_from_the_pooled_subspace():
+    X = problems() * 1e-3
+    options = {"lam": 1e-3, "init": "random", "random_state": 0}
+    assert_equals_single(fit_micusal(X, 3, 3, **options), X, 3, 3, **options)
+
+
+def test_warnings():
+    X = problems()
+    with pytest.warns(ConvergenceWarning, match="5 of 5 problems did not converge"):
+        fit = fit_micusal(X, 3, 3, init="random", max_iter=1, random_state=0)
+    assert fit.n_iter.tolist() == [1] * 5
+    flat = np.random.RandomState(0).standard_normal((2, 30, 1)) @ np.ones((2, 1, 6))
+    with pytest.warns(UserWarning, match="2 of 2 problems span fewer directions"):
+        fit_micusal(flat, 2, 2, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda X: X[0], {}, r"shape \(60, 16\).*n_problems, n_samples, n_features"),
+        (lambda X: X[:0], {}, "none of them 0"),
+        (lambda X: np.where(X[1, 2, 3] == X, np.nan, X), {}, "1 of 5 problems .the first is 1"),
+        (lambda X: X * 1e200, {}, "scale X"),
+        (lambda X: X, {"solver": "exact"}, "power steps"),
+        (lambda X: X, {"subspace_dim": 16}, "smaller than n_features"),
+        (lambda X: X[:, :5], {}, "fewer than n_subspaces"),
+        (lambda X: X, {"tol": -1}, "tol"),
+        (lambda X: X, {"init": np.zeros((2, 3, 16, 3))}, r"\(5, 3, 16, 3\)"),
+        (lambda X: X, {"init": np.zeros((3, 15, 3))}, r"\(3, 16, 3\)"),
+        (lambda X: X, {"anneal_range": (0.1, 0.2)}, "anneal_range"),
+    ],
+)
+def test_bad_input(change, options, message):
+    with pytest.raises(ValueError, match=message):
+        fit_micusal(change(problems()), **{"n_subspaces": 3, "subspace_dim": 3, **options})
