@@ -13,6 +13,7 @@ from polyspan.models.checks import check_columns_observed, listed
 from polyspan.models.learner import SubspaceLearner
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
+from polyspan.models.shared_rows import by_blocks
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.masked_preparation import Holes, observed_mean, prepare_masked
 from polyspan.solvers.preparation import Prepared, prepare
@@ -65,6 +66,7 @@ class UnionWithHoles(SubspaceLearner):
             mean = observed_mean(X, holes.missing)
         return prepare_masked(X, holes, mean, float(self.lam), prior=self._prior())
 
+    @by_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Return the index of the nearest subspace of every sample.
 
@@ -97,6 +99,7 @@ class UnionWithHoles(SubspaceLearner):
                 distances[which, p] = _norms(residual) * np.sqrt(weights[which])
         return distances
 
+    @by_blocks
     def reconstruct(self, X: Any) -> np.ndarray:
         """Return the nearest point of the union for every sample: denoised, and without holes.
 
@@ -122,6 +125,7 @@ class UnionWithHoles(SubspaceLearner):
                 part[own] = theta[own, p] @ basis.T + self.mean_
         return out
 
+    @by_blocks
     def impute(self, X: Any) -> np.ndarray:
         """Fill what is missing and keep every observed entry as it is.
 
@@ -138,6 +142,7 @@ class UnionWithHoles(SubspaceLearner):
         X = self._validate(X, reset=False)
         return np.where(np.isnan(X), filled.astype(X.dtype, copy=False), X)
 
+    @by_blocks
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the squared distance of every sample to its nearest subspace.
 

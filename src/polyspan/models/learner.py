@@ -97,7 +97,8 @@ class SubspaceLearner(UnionOfSubspacesBase):
             starts = draw_bases((n_starts, n_subspaces, m, s), rng).astype(dtype)
             if self.affine:
                 starts = join(starts, draw_points(prepared.problem.rows, starts.shape[:2], rng))
-        size = max(1, min(n_starts, GROUP_BYTES // (n * n_columns * item_bytes(starts))))
+        together = prepared.problem.rows.rows_together
+        size = max(1, min(n_starts, GROUP_BYTES // (together * n_columns * item_bytes(starts))))
         firsts = range(0, n_starts, size)
         work = pass_work(n, m, n_columns * size)
         rows = prepared.problem.rows.with_columns(n_columns * size)
@@ -154,7 +155,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
         if isinstance(self.init, str) and self.init == "anneal":
             # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
             smallest = 1e4 * float(np.finfo(bases.dtype).tiny)
-            mean = problem.total / len(problem.norms)
+            mean = problem.total / problem.rows.shape[0]
             unit = max(unit, machine_epsilon(bases) * mean, smallest)
             schedule = temperatures(unit, *self.anneal_range, self.anneal_steps)
             bases, cooling = anneal(

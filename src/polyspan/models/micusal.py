@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from polyspan.models.learner import SubspaceLearner
 from polyspan.models.progress import FitProgress
+from polyspan.models.shared_rows import fit_blocks, source_of_complete
 from polyspan.solvers.micusal import Rules
 from polyspan.solvers.preparation import prepare
 
@@ -185,6 +186,10 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         -------
         self : MiCUSaL
         """
+        source = source_of_complete(X)
+        if source is not None:
+            fit_blocks(self, source, y, prior=None)
+            return self
         X = self._validate(X, reset=True)
         self._check_sizes(*X.shape)
         rng = check_random_state(self.random_state)

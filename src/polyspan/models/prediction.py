@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 
+from polyspan.models.shared_rows import by_blocks
+
 
 class UnionPrediction(
     CallbackSupportMixin,  # type: ignore[misc]
@@ -29,6 +31,7 @@ class UnionPrediction(
         """Return the distances of checked samples to all subspaces."""
         raise NotImplementedError
 
+    @by_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Return the index of the nearest subspace of every sample.
 
@@ -44,6 +47,7 @@ class UnionPrediction(
         """
         return self._nearest(self._validate(X, reset=False))
 
+    @by_blocks
     def transform(self, X: Any) -> np.ndarray:
         """Return the distance of every sample to every subspace.
 
@@ -58,6 +62,7 @@ class UnionPrediction(
         """
         return self._distances(self._validate(X, reset=False))
 
+    @by_blocks
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the squared distance of every sample to its nearest subspace.
 

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import SubspaceLearner, shifted
+from polyspan.models.shared_rows import fit_blocks, source_with_holes
 from polyspan.solvers.grouse import GrouseRules, learn_by_grouse
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.micusal import Rules
@@ -165,6 +166,10 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         -------
         self : RobustMiCUSaL
         """
+        source = source_with_holes(X)
+        if source is not None:
+            fit_blocks(self, source, y, prior=self._prior())
+            return self
         X = self._validate(X, reset=True)
         best = self._fit_observed(X, y)
         self._warn_about(best)
