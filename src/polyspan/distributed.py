@@ -15,8 +15,11 @@ from uuid import uuid4
 
 import numpy as np
 from dask import delayed
+from dask.sizeof import sizeof
 
 from polyspan.arrays import Array, limit_threads
+from polyspan.solvers.assignment import Sums
+from polyspan.solvers.shares import Recipe, Worst
 
 # Sums of neighbouring chunks, which mostly lie on one worker, are added this many at a time.
 FAN_IN = 4
@@ -46,8 +49,8 @@ class DaskRows:
     def total(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of task(chunk, *arguments) over all chunks.
 
-        The order of the additions is that of the chunks, not that of their arrival: bits depend
-        neither on the number of workers nor on who dies.
+        The order of the additions is that of the chunks, not that of their arrival: the result
+        depends neither on the number of workers nor on who dies.
         """
         token = uuid4().hex
         # A task of its own, so that it travels once to each worker and not with each chunk.
@@ -84,6 +87,12 @@ class DaskRows:
         return self.X.map_blocks(
             _apply, sent, method, empty, dtype=like.dtype, meta=empty, **shape
         )
+
+
+@sizeof.register((Sums, Worst, Recipe))
+def _size_of_fields(parts: Any) -> int:
+    # Without it dask takes sums for a few bytes and moves them about as if they cost nothing.
+    return sum(int(getattr(value, "nbytes", 64)) for value in vars(parts).values())
 
 
 def _held(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
