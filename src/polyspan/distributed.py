@@ -23,7 +23,7 @@ from polyspan.solvers.shares import Recipe, Worst
 
 # Sums of neighbouring chunks, which mostly lie on one worker, are added this many at a time.
 FAN_IN = 4
-# Of a fitted model what blocks do not need: it may be large, or a graph itself.
+# Of a fitted model what blocks do not need: it is large, or a graph itself.
 NOT_SENT = ("labels_", "_stream")
 
 
@@ -76,8 +76,10 @@ class DaskRows:
     def map(self, model: Any, method: str) -> Any:
         """Return the lazy array of what a method of a fitted model makes of the rows."""
         light = copy.copy(model)
-        for name in NOT_SENT:
-            light.__dict__.pop(name, None)
+        for name in list(vars(light)):
+            # Callbacks are tied to this process; scikit-learn keeps them under several names.
+            if name in NOT_SENT or "callback" in name:
+                delattr(light, name)
         like = getattr(light, method)(np.zeros((1, self.n_features), dtype=self.dtype))
         sent = delayed(light, pure=False, traverse=False)
         empty = np.empty((0, *like.shape[1:]), dtype=like.dtype)
