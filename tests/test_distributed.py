@@ -23,9 +23,7 @@ SIZES = (90, 60, 80, 70)
 
 @pytest.fixture(scope="module")
 def X():
-    data = make_union_of_subspaces(
-        SIZES, n_features=40, subspace_dim=3, spread=0.3, random_state=0
-    )
+    data = make_union_of_subspaces(SIZES, n_features=40, subspace_dim=3, spread=0.3, random_state=0)
     return data.X + 0.5  # a mean to subtract
 
 

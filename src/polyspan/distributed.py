@@ -86,9 +86,7 @@ class DaskRows:
         shape: dict[str, Any] = {"drop_axis": 1}
         if like.ndim == 2:
             shape = {"chunks": (self.X.chunks[0], (like.shape[1],))}
-        return self.X.map_blocks(
-            _apply, sent, method, empty, dtype=like.dtype, meta=empty, **shape
-        )
+        return self.X.map_blocks(_apply, sent, method, empty, dtype=like.dtype, meta=empty, **shape)
 
 
 @sizeof.register((Sums, Worst, Recipe))
