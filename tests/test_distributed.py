@@ -21,8 +21,8 @@ SHAPE = (4, 40, 3)  # L, m, s
 SIZES = (90, 60, 80, 70)
 
 
-@pytest.fixture(scope="module")
-def X():
+@pytest.fixture(scope="module", name="X")
+def samples():
     data = make_union_of_subspaces(SIZES, n_features=40, subspace_dim=3, spread=0.3, random_state=0)
     return data.X + 0.5  # a mean to subtract
 

@@ -10,8 +10,8 @@ from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.sources import SlicedRows, row_source
 
 
-@pytest.fixture(scope="module")
-def X():
+@pytest.fixture(scope="module", name="X")
+def samples():
     return make_union_of_subspaces(
         (90, 60, 80), n_features=20, subspace_dim=3, spread=0.3, random_state=0
     ).X

@@ -44,7 +44,8 @@ class DaskRows:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the entries."""
-        return np.dtype(self.X.dtype)
+        found: np.dtype[Any] = np.dtype(self.X.dtype)
+        return found
 
     def total(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of task(chunk, *arguments) over all chunks.
@@ -89,10 +90,12 @@ class DaskRows:
         return self.X.map_blocks(_apply, sent, method, empty, dtype=like.dtype, meta=empty, **shape)
 
 
-@sizeof.register((Sums, Worst, Recipe))
 def _size_of_fields(parts: Any) -> int:
     # Without it dask takes sums for a few bytes and moves them about as if they cost nothing.
     return sum(int(getattr(value, "nbytes", 64)) for value in vars(parts).values())
+
+
+sizeof.register((Sums, Worst, Recipe), _size_of_fields)
 
 
 def _held(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -53,7 +53,8 @@ class SlicedRows:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the entries."""
-        return np.dtype(self.X.dtype)
+        found: np.dtype[Any] = np.dtype(self.X.dtype)
+        return found
 
     def total(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of task(slice of rows, *arguments) over all slices."""
@@ -74,7 +75,7 @@ class SlicedRows:
 
 
 def _slice_rows(X: Any) -> int:
-    row_bytes = max(1, int(X.shape[1]) * max(8, np.dtype(X.dtype).itemsize))
+    row_bytes = max(1, 8 * int(X.shape[1]))
     rows = max(1, SLICE_BYTES // row_bytes)
     chunks = getattr(X, "chunks", None)
     if not chunks:

@@ -240,7 +240,9 @@ class SubspaceLearner(UnionOfSubspacesBase):
         if not s:
             return
         values = np.sqrt(np.maximum(ritz, 0))
-        used = int((values > values.max() * machine_epsilon(ritz) * size).sum())
+        # Millions of float32 samples would make the usual tolerance larger than the values.
+        share = min(machine_epsilon(ritz) * size, 1e-3)
+        used = int((values > values.max() * share).sum())
         if used < s:
             warn_user(
                 f"the samples{' minus their mean' if self.center else ''} span only {used} "
