@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from dask import delayed
+from dask import compute, delayed
 from dask.sizeof import sizeof
 
 from polyspan.arrays import Array, limit_threads
@@ -74,6 +74,18 @@ class DaskRows:
         with limit_threads(0.0):
             return parts[0].compute()
 
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        """Gather a few rows, given in ascending order."""
+        # Tuples add up to one with the number of rows of every chunk, which dask may not know.
+        ends = np.cumsum(self.total(_row_count))
+        starts = np.concatenate([[0], ends[:-1]])
+        parts = [
+            delayed(_rows, pure=False)(block, own - start)
+            for block, start, end in zip(self._blocks, starts, ends, strict=True)
+            if len(own := indices[(indices >= start) & (indices < end)])
+        ]
+        return np.concatenate(compute(*parts))
+
     def map(self, model: Any, method: str) -> Any:
         """Return the lazy array of what a method of a fitted model makes of the rows."""
         light = copy.copy(model)
@@ -104,6 +116,14 @@ def _held(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _run(task: Callable[..., Any], block: Array, arguments: tuple[Any, ...]) -> Any:
     return task(block, *arguments)
+
+
+def _row_count(block: Array) -> tuple[int]:
+    return (len(block),)
+
+
+def _rows(block: Array, which: np.ndarray) -> Array:
+    return np.asarray(block)[which]
 
 
 def added(parts: list[Any]) -> Any:

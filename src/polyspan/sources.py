@@ -32,6 +32,9 @@ class Source(Protocol):
     def total(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of task(block, *arguments) over all blocks, in their order."""
 
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        """Gather a few rows, given in ascending order."""
+
     def map(self, model: Any, method: str) -> Any:
         """Return what a method of a fitted model makes of the rows."""
 
@@ -64,6 +67,15 @@ class SlicedRows:
             if part is not None:
                 total = part if total is None else total + part
         return total
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        """Gather a few rows, given in ascending order."""
+        parts, start = [], 0
+        for rows in self._slices():
+            own = indices[(indices >= start) & (indices < start + len(rows))]
+            parts.append(rows[own - start])
+            start += len(rows)
+        return np.concatenate(parts)
 
     def map(self, model: Any, method: str) -> Array:
         """Return what a method of a fitted model makes of the rows, slice by slice."""

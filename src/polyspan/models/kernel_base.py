@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from polyspan.kernels.preimages import combination_weights, polish, preimages
 from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
 from polyspan.models.prediction import UnionPrediction
+from polyspan.models.shared_rows import by_blocks
 
 
 class KernelUnionBase(UnionPrediction):
@@ -36,6 +37,7 @@ class KernelUnionBase(UnionPrediction):
             distances[which] = position.distances()
         return distances
 
+    @by_blocks
     def reconstruct(self, X: Any) -> np.ndarray:
         """Return the pre-image of the projection on the nearest subspace, which denoises.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from polyspan.arrays import limit_threads, pass_work
 from polyspan.geometry import pairwise_subspace_distances
+from polyspan.kernels import Kernel
 from polyspan.kernels.low_rank import NystromMap
 from polyspan.models.kernel_starts import (
     KernelRun,
@@ -32,19 +33,8 @@ def fit_low_rank(
     model: Any, X: np.ndarray, y: Any, plan: StartPlan, rng: np.random.RandomState
 ) -> None:
     """Fit a kernel model on coordinates of rank `model.low_rank` and store what was learned."""
-    kernel = model._kernel()
-    if kernel is None:
-        raise ValueError(
-            "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
-        )
     n_subspaces = plan.n_subspaces
-    n_landmarks = min(int(model.low_rank), len(X))
-    least = max(model.subspace_dim + 1, n_subspaces)
-    if n_landmarks < least:
-        raise ValueError(
-            f"low_rank={model.low_rank} with n_samples={len(X)} gives {n_landmarks} landmarks: "
-            f"subspace_dim={model.subspace_dim} and n_subspaces={n_subspaces} need {least}"
-        )
+    kernel, n_landmarks = check_landmarks(model, len(X))
     chosen = np.sort(rng.choice(len(X), n_landmarks, replace=False))
     G = check_kernel_matrix(kernel(X[chosen]), model.kernel)
     if model._may_be_indefinite():
@@ -90,6 +80,23 @@ def fit_low_rank(
     model._store(found, np.asarray(pairwise_subspace_distances(bases)))
     progress.end()
     model._warn_about(found)
+
+
+def check_landmarks(model: Any, n_samples: int) -> tuple[Kernel, int]:
+    """Return the kernel and the number of landmarks, if there are enough."""
+    kernel = model._kernel()
+    if kernel is None:
+        raise ValueError(
+            "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
+        )
+    n_landmarks = min(int(model.low_rank), n_samples)
+    least = max(model.subspace_dim + 1, model.n_subspaces)
+    if n_landmarks < least:
+        raise ValueError(
+            f"low_rank={model.low_rank} with n_samples={n_samples} gives {n_landmarks} landmarks: "
+            f"subspace_dim={model.subspace_dim} and n_subspaces={model.n_subspaces} need {least}"
+        )
+    return kernel, n_landmarks
 
 
 def _start_labels(

@@ -13,7 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polyspan.arrays import Array, Rows, chunk_rows, item_bytes, keep_freed_memory
+from polyspan.arrays import (
+    Array,
+    Rows,
+    chunk_rows,
+    item_bytes,
+    keep_freed_memory,
+    top_eigenvectors,
+)
 from polyspan.solvers.assignment import Sums
 from polyspan.solvers.leave_one_out import Leverage
 from polyspan.solvers.masked import MaskedProblem
@@ -171,6 +178,26 @@ class SharedProblem(Problem):
         share = self._share_of_worst(bases)
         return worst.samples[turn::n_turns][:share]
 
+    def exact_step(self, bases: Array, labels: Array) -> Array:
+        """Replace every basis of one start by leading eigenvectors, for few features only.
+
+        Takes a second pass, from which m×m numbers come back for every subspace.
+        """
+        scatter = self.blocks.total(scatter_of_block, self._own_recipe(), bases)
+        return self.step_on(scatter, bases)
+
+    def step_on(self, scatter: Array, bases: Array) -> Array:
+        """Return the leading eigenvectors of A_l for every subspace in turn, given all S_l."""
+        updated = np.array(bases)
+        for p, matrix in enumerate(scatter):
+            matrix = self.data * matrix
+            for q, other in enumerate(updated):
+                if q != p and self.pull:
+                    matrix = matrix + self.pull * (other @ other.T)
+            if matrix.any():
+                updated[p] = top_eigenvectors(matrix, bases.shape[2])[1]
+        return updated
+
     def _own_recipe(self) -> Recipe:
         # pooled_residual works with another λ, and the learner sets the columns.
         assert isinstance(self.rows, PartedRows)
@@ -187,6 +214,31 @@ def weigh_block(block: Array, recipe: Recipe, bases: Array, temperature: float) 
     """Return the sums of the soft assignment of a block."""
     problem = recipe.problem(block)
     return None if problem is None else problem.weigh(bases, temperature, keep_weights=False)[1]
+
+
+def scatter_of_block(block: Array, recipe: Recipe, bases: Array) -> Array | None:
+    """Return the scatter of the members of every subspace, (n_subspaces, m, m)."""
+    problem = recipe.problem(block)
+    if problem is None:
+        return None
+    labels = problem.assign(bases[None], with_products=False)[0][:, 0]
+    return block_scatter(problem.rows, lambda which, _: labels[which], len(bases))
+
+
+def block_scatter(
+    rows: Rows, rule: Callable[[slice, np.ndarray], np.ndarray], n_subspaces: int
+) -> Array:
+    """Return the scatter of every cluster, with the labels that a rule gives to centred rows."""
+    n, m = rows.shape
+    total = np.zeros((n_subspaces, m, m), dtype=rows.X.dtype)
+    for start in range(0, n, rows.size):
+        which = slice(start, min(n, start + rows.size))
+        samples = rows.centred(which)
+        labels = rule(which, samples)
+        for p in range(n_subspaces):
+            own = samples[labels == p]
+            total[p] += own.T @ own
+    return total
 
 
 def worst_of_block(block: Array, recipe: Recipe, bases: Array) -> Worst | None:
