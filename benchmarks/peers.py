@@ -59,13 +59,15 @@ def data(n: int, m: int, seed: int = 0) -> Any:
     return found.X[order], found.labels[order], found.bases
 
 
-def kspaces_fit(X: np.ndarray, max_iter: int = 50, tol: float = 5e-2) -> np.ndarray:
-    """Return labels of kspaces with the nearest subspace, its K-subspaces, from one start."""
+def kspaces_fit(
+    X: np.ndarray, max_iter: int = 50, tol: float = 5e-2, assignment: str = "closest"
+) -> np.ndarray:
+    """Return labels of kspaces from one start; "closest" is its K-subspaces, "soft" its default."""
     from kspaces import run_EM
 
     np.random.seed(0)
     _, shares = run_EM(
-        X, [S] * L, assignment="closest", max_iter=max_iter, tol=tol, initializations=1,
+        X, [S] * L, assignment=assignment, max_iter=max_iter, tol=tol, initializations=1,
         silent=True, randomize_init=True,
     )  # fmt: skip
     return np.asarray(shares).argmax(axis=1)
@@ -143,24 +145,25 @@ def per_iteration(n: int, m: int, names: tuple[str, ...], repeats: int = 3) -> d
     """Seconds of one iteration: the difference of a longer and a shorter run."""
     X, _, _ = data(n, m)
     start = X[np.random.default_rng(0).choice(n, L, replace=False)]
-    lengths = {"MiCUSaL": (2, 12), "KMeans": (2, 12), "kspaces": (1, 3)}
+    lengths = {"MiCUSaL": (2, 12), "KMeans": (2, 12)}
 
     def run(name: str, length: int) -> Any:
         if name == "MiCUSaL":
             return random_start(X, max_iter=length, tol=0.0).n_iter_
         if name == "KMeans":
             return KMeans(L, init=start, n_init=1, max_iter=length, tol=0.0).fit(X).n_iter_
-        return kspaces_fit(X, max_iter=length, tol=1e-12) is not None
+        assignment = "soft" if "soft" in name else "closest"
+        return kspaces_fit(X, max_iter=length, tol=1e-12, assignment=assignment)
 
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in names:
-            short, long = lengths[name]
-            if name != "kspaces":
-                long = run(name, long)
+            short, long = lengths.get(name, (1, 4))
+            if name in lengths:
+                long = run(name, long)  # it may have converged before
             runs = {"short": lambda: run(name, short), "long": lambda: run(name, long)}  # noqa: B023
-            seconds = interleaved(runs, repeats if name != "kspaces" else 1, cpu=True)
+            seconds = interleaved(runs, repeats, cpu=True)
             found[name] = (seconds["long"] - seconds["short"]) / (long - short)
     return found
 
@@ -172,11 +175,13 @@ def peers_iteration(n: int = 100_000, m: int = 100) -> Iterator[Row]:
     row |= {f"{name} s": value for name, value in times.items()}
     row["MiCUSaL over KMeans"] = times["MiCUSaL"] / times["KMeans"]
     try:
-        own = per_iteration(n, m, ("kspaces",))["kspaces"]
-        row |= {"kspaces s": own, "kspaces over MiCUSaL": own / times["MiCUSaL"]}
+        for name, own in per_iteration(n, m, ("kspaces", "kspaces, soft"), repeats=2).items():
+            row |= {f"{name} s": own, f"{name} over MiCUSaL": own / times["MiCUSaL"]}
     except ImportError as error:
         row["error"] = f"kspaces: {error}"
     yield row
+    for name in ("MiCUSaL", "MiCUSaL, random start", "KMeans", "kspaces"):
+        yield fitted(name, n, m)
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> float:
@@ -230,7 +235,10 @@ def figure(rows: list[Row]) -> None:
     for ax, axis in zip(axes, ("N", "m"), strict=True):
         for k, name in enumerate(PEERS):
             own = [row for row in rows if row.get("method") == name and "s" in row]
-            common = [row for row in own if (row["m"] == 100 if axis == "N" else row["N"] == 5000)]
+            common = [row for row in own if row["N"] <= PEERS[name].most]
+            common = [
+                row for row in common if (row["m"] == 100 if axis == "N" else row["N"] == 5000)
+            ]
             slopes = [
                 row["exponent"] for row in rows
                 if row.get("method") == name and row.get("axis") == axis
