@@ -94,3 +94,34 @@ def test_a_mapped_file_with_holes_is_filled_in_slices(X, tmp_path, small_slices)
 def test_a_file_of_three_dimensions(tmp_path):
     with pytest.raises(ValueError, match="Expected 2D"):
         MiCUSaL().fit(zarr.zeros((4, 4, 4)))
+
+
+def test_what_needs_all_samples_still_takes_a_mapped_file(X, tmp_path, small_slices):
+    file = mapped(np.round(X * 50).astype(np.int16), tmp_path)
+    model = MiCUSaL(3, 3, lam=0.01, solver="exact", random_state=0).fit(file)
+    assert model.labels_.shape == (len(X),)
+    holey = mapped(mask_entries(X, 0.1, random_state=0), tmp_path)
+    robust = RobustMiCUSaL(3, 3, solver="grouse", n_sweeps=2, max_iter=2, random_state=0)
+    with pytest.warns(UserWarning, match="converge"):
+        robust.fit(holey)
+    with pytest.raises(ValueError, match="not a file that is read in slices"):
+        MiCUSaL(3, 3, solver="exact").fit(stored(X, tmp_path))
+
+
+def test_prediction_reads_a_large_mapped_file_in_slices(X, tmp_path, small_slices, monkeypatch):
+    holey = mask_entries(X, 0.3, random_state=0)
+    model = RobustMiCUSaL(3, 3, random_state=0).fit(holey)
+    expected = model.reconstruct(holey)
+    sizes = []
+    slices = SlicedRows._slices
+    monkeypatch.setattr(
+        SlicedRows, "_slices", lambda self: (sizes.append(len(r)) or r for r in slices(self))
+    )
+    assert_allclose(model.reconstruct(mapped(holey, tmp_path)), expected, atol=1e-9)
+    assert max(sizes) == 50
+
+
+def test_an_empty_file(X, tmp_path):
+    file = stored(X[:0], tmp_path)
+    with pytest.raises(ValueError, match="0 sample"):
+        MiCUSaL(3, 3).fit(X).predict(file)

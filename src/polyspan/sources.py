@@ -79,7 +79,9 @@ class SlicedRows:
 
     def map(self, model: Any, method: str) -> Array:
         """Return what a method of a fitted model makes of the rows, slice by slice."""
-        return np.concatenate([getattr(model, method)(rows) for rows in self._slices()])
+        apply = getattr(model, method)
+        parts = [apply(rows) for rows in self._slices()]
+        return np.concatenate(parts) if parts else apply(np.asarray(self.X[:0]))
 
     def _slices(self) -> Iterator[np.ndarray]:
         for start in range(0, int(self.X.shape[0]), self._size):
@@ -90,7 +92,7 @@ def _slice_rows(X: Any) -> int:
     row_bytes = max(1, 8 * int(X.shape[1]))
     rows = max(1, SLICE_BYTES // row_bytes)
     chunks = getattr(X, "chunks", None)
-    if not chunks:
+    if not chunks or not isinstance(chunks[0], int):
         return rows
     # Whole chunks of the file: none is read twice.
     return int(chunks[0]) * max(1, rows // int(chunks[0]))
@@ -116,6 +118,12 @@ def row_source(X: Any) -> Source | None:
     from polyspan.distributed import DaskRows
 
     return DaskRows(X)
+
+
+def mapped_rows(X: Any) -> Source | None:
+    """Return a large mapped file as slices of rows; None for all else."""
+    mapped = isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "fiub"
+    return SlicedRows(X) if mapped and X.nbytes > SLICE_BYTES else None
 
 
 def _check_layout(X: Any, *, is_dask: bool) -> None:

@@ -88,3 +88,17 @@ def test_unknown_rows_are_named():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "no row is named nonsense; there are" in done.stderr
+
+
+def test_peers_are_measured_alike(literal, monkeypatch):
+    import peers
+
+    for name in ("MiCUSaL", "KMeans", "PCA"):
+        row = peers.fitted(name, 300, 20)
+        assert row["s"] > 0
+        assert row["peak MiB"] > 0
+        assert ("wrong labels" in row) == (name != "PCA")
+    # A peer that is not installed, or fails, is reported as such.
+    monkeypatch.setitem(sys.modules, "tslearn.clustering", None)
+    assert "Error" in peers.fitted("tslearn KernelKMeans", 300, 20)["error"]
+    assert peers.exponent([1, 10, 100], [2.0, 20.0, 200.0]) == pytest.approx(1.0)

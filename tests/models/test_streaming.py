@@ -88,7 +88,7 @@ def test_a_turning_subspace_is_followed():
             model.partial_fit(batch)
         last = batches[-1][1]
         distances[factor] = min(float(subspace_distance(b, last)) for b in model.bases_)
-    # 1.5° a batch, a memory of three batches: some 5° behind, of 75° that it turned.
+    # 1.5° a batch, a memory of three batches: some 4° behind, of 75° that it turned.
     assert distances[0.7] < np.sqrt(2) * np.sin(np.radians(7))
     assert distances[1.0] > 3 * distances[0.7]
 

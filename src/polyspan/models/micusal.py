@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from polyspan.models.progress import FitProgress
-from polyspan.models.shared_rows import fit_blocks, source_of_complete
+from polyspan.models.shared_rows import fit_blocks, source_for
 from polyspan.models.streaming import StreamLearner
 from polyspan.solvers.micusal import Rules
 from polyspan.solvers.preparation import prepare
@@ -193,7 +193,7 @@ class MiCUSaL(ClusterMixin, StreamLearner):  # type: ignore[misc]
         self : MiCUSaL
         """
         self._end_stream()
-        source = source_of_complete(X)
+        source = source_for(self, X, holes=False)
         if source is not None:
             fit_blocks(self, source, y, prior=None)
             return self

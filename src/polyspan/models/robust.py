@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import shifted
-from polyspan.models.shared_rows import fit_blocks, source_with_holes
+from polyspan.models.shared_rows import fit_blocks, source_for
 from polyspan.models.streaming import StreamLearner
 from polyspan.solvers.grouse import GrouseRules, learn_by_grouse
 from polyspan.solvers.masked import MaskedProblem
@@ -174,7 +174,7 @@ class RobustMiCUSaL(ClusterMixin, StreamLearner, UnionWithHoles):  # type: ignor
         self : RobustMiCUSaL
         """
         self._end_stream()
-        source = source_with_holes(X)
+        source = source_for(self, X, holes=True)
         if source is not None:
             fit_blocks(self, source, y, prior=self._prior())
             return self

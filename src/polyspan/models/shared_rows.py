@@ -18,7 +18,7 @@ from polyspan.models.checks import check_columns_observed
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
 from polyspan.solvers.share_preparation import Extent, measure_block, prepare_shares
-from polyspan.sources import SlicedRows, Source, row_source
+from polyspan.sources import Source, mapped_rows, row_source
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ def by_blocks(method: Method) -> Method:
 
     @wraps(method)
     def call(self: Any, X: Any) -> Any:
-        source = row_source(X)
+        source = row_source(X) or mapped_rows(X)
         if source is None:
             return method(self, X)
         check_is_fitted(self)
@@ -82,15 +82,13 @@ def fit_blocks(model: Any, source: Source, y: Any, *, prior: float | None) -> An
 
     `prior` is the weight of filled-in entries of a model that takes NaN, or None.
     """
-    kind = "dask arrays" if source.lazy else "files that are read in slices"
-    for name, value in (("solver", "exact"), ("solver", "grouse"), ("residual", "loo")):
-        if getattr(model, name, None) == value:
-            raise ValueError(
-                f"{name}={value!r} needs all samples in memory, not {kind}: leave {name} at its "
-                "default, or pass an array"
-            )
-    if model.affine:
-        raise ValueError(f"affine=True needs all samples in memory, not {kind}: pass an array")
+    option = needs_all_samples(model)
+    if option is not None:
+        kind = "a dask array" if source.lazy else "a file that is read in slices"
+        raise ValueError(
+            f"{option} needs all samples in memory, not {kind}: leave it at its default, or pass "
+            "an array"
+        )
     dim, m = model.subspace_dim, source.n_features
     dtype = working_type(source)
     extent = measure(model, source, least=dim, allow_nan=prior is not None)
@@ -119,16 +117,27 @@ def fit_blocks(model: Any, source: Source, y: Any, *, prior: float | None) -> An
     return model
 
 
-def source_with_holes(X: Any) -> Source | None:
-    """Return blocks of rows also for a mapped file, which filling would copy into memory."""
-    if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "fiub":
-        return SlicedRows(X)
-    return row_source(X)
+def source_for(model: Any, X: Any, *, holes: bool) -> Source | None:
+    """Return the rows that a model is to be fitted on in blocks, or None for an array in memory.
+
+    A large mapped file is read in slices where an array in memory would be a copy of it: one that
+    may have holes to fill, or of a type that is not worked in.
+    """
+    source = row_source(X)
+    if source is not None or needs_all_samples(model) is not None:
+        return source
+    copied = holes or getattr(X, "dtype", None) not in (np.float32, np.float64)
+    return mapped_rows(X) if copied else None
 
 
-def source_of_complete(X: Any) -> Source | None:
-    """Return blocks of rows also for a mapped file of a type that would be converted whole."""
-    mapped = isinstance(X, np.memmap) and X.ndim == 2
-    if mapped and X.dtype.kind in "fiub" and X.dtype not in (np.float32, np.float64):
-        return SlicedRows(X)
-    return row_source(X)
+def needs_all_samples(model: Any) -> str | None:
+    """Return the first option of a model that cannot do with sums over samples, or None."""
+    for name, value in (
+        ("solver", "exact"),
+        ("solver", "grouse"),
+        ("residual", "loo"),
+        ("affine", True),
+    ):
+        if getattr(model, name, None) == value:
+            return f"{name}={value!r}"
+    return None

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_n_features
 
 from polyspan.arrays import limit_threads, pass_work
 from polyspan.models.learner import SubspaceLearner
+from polyspan.models.shared_rows import needs_all_samples
 from polyspan.solvers.shares import Recipe
 from polyspan.solvers.streaming import Memory, absorb
 
@@ -118,14 +119,12 @@ class StreamLearner(SubspaceLearner):
         return self
 
     def _check_streamable(self) -> None:
-        for name, value in (("solver", "exact"), ("solver", "grouse"), ("residual", "loo")):
-            if getattr(self, name, None) == value:
-                raise ValueError(
-                    f"{name}={value!r} needs all samples at once: partial_fit takes power steps; "
-                    f"leave {name} at its default, or call fit"
-                )
-        if self.affine:
-            raise ValueError("affine=True needs all samples at once: call fit")
+        option = needs_all_samples(self)
+        if option is not None:
+            raise ValueError(
+                f"{option} needs all samples at once: partial_fit takes power steps on sums; leave "
+                "it at its default, or call fit"
+            )
 
     def _begin(self, stream: Stream, X: np.ndarray) -> Stream:
         """Keep the first samples, and fit them when there are enough."""
