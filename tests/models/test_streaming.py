@@ -167,10 +167,6 @@ def test_fit_ends_a_stream(tmp_path):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (MiCUSaL(2, 2, solver="exact"), "solver='exact' needs all samples at once"),
-        (MiCUSaL(2, 2, residual="loo"), "residual='loo' needs all samples at once"),
-        (MiCUSaL(2, 2, affine=True), "affine=True needs all samples at once"),
-        (KGROUSE(2, 2), "solver='grouse' needs all samples at once"),
         (MiCUSaL(2, 12), "subspace_dim=12 must be smaller"),
         (MiCUSaL(2, 2, forget_factor=0.0), "forget_factor"),
     ],
@@ -178,6 +174,22 @@ def test_fit_ends_a_stream(tmp_path):
 def test_clear_errors(model, message):
     with pytest.raises(ValueError, match=message):
         model.partial_fit(np.ones((50, 12)))
+
+
+@pytest.mark.parametrize(
+    ("model", "option"),
+    [
+        (MiCUSaL(2, 2, solver="exact"), "solver='exact'"),
+        (MiCUSaL(2, 2, residual="loo"), "residual='loo'"),
+        (MiCUSaL(2, 2, affine=True), "affine=True"),
+        (RobustMiCUSaL(2, 2, solver="grouse"), "solver='grouse'"),
+        (KGROUSE(2, 2), "solver='grouse'"),
+    ],
+)
+def test_what_cannot_stream_has_no_partial_fit(model, option):
+    with pytest.raises(AttributeError, match="partial_fit") as caught:
+        model.partial_fit(np.ones((50, 12)))
+    assert f"{option} needs all samples at once" in str(caught.value.__cause__)
 
 
 def test_other_columns_are_refused():

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_n_features
 
 from polyspan.arrays import limit_threads, pass_work
@@ -60,6 +61,17 @@ class Stream:
         return np.asarray(self.sums / np.maximum(self.counts, 1e-300), dtype=dtype)
 
 
+def _streamable(model: Any) -> bool:
+    """Say why a model has no `partial_fit`; scikit-learn makes an AttributeError of it."""
+    option = needs_all_samples(model)
+    if option is not None:
+        raise ValueError(
+            f"{option} needs all samples at once: partial_fit takes power steps on sums; leave it "
+            "at its default, or call fit"
+        )
+    return True
+
+
 class StreamLearner(SubspaceLearner):
     """Learn from batch after batch."""
 
@@ -73,6 +85,7 @@ class StreamLearner(SubspaceLearner):
         "forget_factor": [Interval(Real, 0, 1, closed="right")],
     }
 
+    @available_if(_streamable)  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more batch of samples.
@@ -99,7 +112,6 @@ class StreamLearner(SubspaceLearner):
             entries) that it had, `objective_history_` that before every step on this batch, and
             `n_samples_seen_`.
         """
-        self._check_streamable()
         stream = getattr(self, "_stream", None)
         X = np.asarray(X) if hasattr(X, "dask") else X
         if stream is not None:
@@ -117,14 +129,6 @@ class StreamLearner(SubspaceLearner):
         if hasattr(self, "bases_"):
             self.labels_ = self.predict(X)
         return self
-
-    def _check_streamable(self) -> None:
-        option = needs_all_samples(self)
-        if option is not None:
-            raise ValueError(
-                f"{option} needs all samples at once: partial_fit takes power steps on sums; leave "
-                "it at its default, or call fit"
-            )
 
     def _begin(self, stream: Stream, X: np.ndarray) -> Stream:
         """Keep the first samples, and fit them when there are enough."""
