@@ -28,6 +28,7 @@ from kernel_rows import (
     table4,
 )
 from missing_rows import missing, missing_fit, missing_memory
+from peers import peers_growth, peers_iteration
 from rows import ROWS as COMPLETE_ROWS
 from timing import machine
 
@@ -46,6 +47,8 @@ ROWS = COMPLETE_ROWS | {
     "baselines_faces": baselines_faces,
     "baselines_memory": baselines_memory,
     "sparse_codes": sparse_codes,
+    "peers": peers_iteration,
+    "peers_growth": peers_growth,
 }
 
 

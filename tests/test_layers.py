@@ -10,9 +10,9 @@ import polyspan
 
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
-    "arrays", "geometry", "kernels", "solvers", "metrics", "datasets", "models", "baselines",
-    "model_selection", "batch", "images", "plotting", "compare", "files", "persistence",
-    "experiments", "report", "cli",
+    "arrays", "geometry", "kernels", "solvers", "metrics", "datasets", "distributed", "sources",
+    "models", "baselines", "model_selection", "batch", "images", "plotting", "compare", "files",
+    "persistence", "experiments", "report", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"arrays", "geometry"},

@@ -210,6 +210,11 @@ class Rows:
         chunk = self.X[which, :]
         return chunk if self.mean is None else chunk - self.mean
 
+    @property
+    def rows_together(self) -> int:
+        """Rows whose projections are in memory together when starts share a product."""
+        return self.shape[0]
+
     def with_columns(self, n_columns: int) -> Rows:
         """Return the same rows in chunks that also bound the memory of n_columns projections."""
         size = rows_at_once(self.X, n_columns)

@@ -29,8 +29,10 @@ from polyspan.kernels import Kernel
 from polyspan.kernels.low_rank import NystromMap
 from polyspan.models.kernel_starts import KernelRun
 from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
+from polyspan.models.streaming import Stream
 from polyspan.solvers.adaptive import Merge
 from polyspan.solvers.kernel_subspaces import KernelSubspaces
+from polyspan.solvers.streaming import Memory
 
 FORMAT = "polyspan model"
 FORMAT_VERSION = 1
@@ -49,8 +51,10 @@ _PARTS = (
     KernelRun,
     KernelSubspaces,
     LowRankUnion,
+    Memory,
     Merge,
     NystromMap,
+    Stream,
 )
 _NUMBERS = (np.bool_, np.int32, np.int64, np.float32, np.float64)
 #: Which types each of skops's loaders may make; a loader that is not here is refused, so that no
@@ -174,6 +178,8 @@ def model_bytes(model: Any) -> bytes:
             f"{type(labels).__module__}, and a model file holds those of NumPy; fit it on NumPy"
         )
     bare = copy.copy(model)
+    if hasattr(getattr(bare, "labels_", None), "dask"):
+        del bare.labels_  # yet to be computed, from data that the file does not hold
     for name in _CALLBACK_ATTRIBUTES:
         bare.__dict__.pop(name, None)
     buffer = io.BytesIO(_skops().dumps(bare))

@@ -101,3 +101,17 @@ def test_the_gpu_script_checks_tiny_sizes_where_there_is_none():
     saved = json.loads(done.stdout[done.stdout.index("{\n") :])
     assert saved["machine"]["device"] == "none"
     assert [row["correct"] for row in saved["rows"]] == [True] * 3
+
+
+def test_peers_are_measured_alike(literal, monkeypatch):
+    import peers
+
+    for name in ("MiCUSaL", "KMeans", "PCA"):
+        row = peers.fitted(name, 300, 20)
+        assert row["s"] > 0
+        assert row["peak MiB"] > 0
+        assert ("wrong labels" in row) == (name != "PCA")
+    # A peer that is not installed, or fails, is reported as such.
+    monkeypatch.setitem(sys.modules, "tslearn.clustering", None)
+    assert "Error" in peers.fitted("tslearn KernelKMeans", 300, 20)["error"]
+    assert peers.exponent([1, 10, 100], [2.0, 20.0, 200.0]) == pytest.approx(1.0)

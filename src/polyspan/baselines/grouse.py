@@ -208,6 +208,7 @@ class KGROUSE(RobustMiCUSaL):
     }  # fmt: skip
     lam = float("inf")
     init = "random"
+    forget_factor = 1.0
     solver = "grouse"
     fill_prior = 0.0
     anneal_steps = 1

@@ -16,7 +16,8 @@ class KSubspaces(MiCUSaL):
     ----------
     n_subspaces : int, default=3
     subspace_dim : int, default=1
-    init, solver, n_init, center, affine, residual, anneal_steps, anneal_range, max_iter, tol
+    init, solver, n_init, center, affine, residual, anneal_steps, anneal_range, max_iter, tol, \
+            forget_factor
         As for `MiCUSaL`. The classical algorithm is `init="random", solver="exact"`.
     random_state, n_jobs
         As for `MiCUSaL`.
@@ -57,6 +58,7 @@ class KSubspaces(MiCUSaL):
         anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
         tol: float = 1e-6,
+        forget_factor: float = 1.0,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -72,5 +74,6 @@ class KSubspaces(MiCUSaL):
         self.anneal_range = anneal_range
         self.max_iter = max_iter
         self.tol = tol
+        self.forget_factor = forget_factor
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -25,6 +25,7 @@ from polyspan.arrays import (
 )
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.models.prediction import UnionPrediction
+from polyspan.models.shared_rows import by_blocks
 from polyspan.models.validation import count_missing, validated
 from polyspan.solvers.projections import Stacked, energies, project
 
@@ -81,6 +82,7 @@ class UnionOfSubspacesBase(UnionPrediction):
                     distances[which, p] = norms if scale is None else norms / scale[:, 0]
         return distances
 
+    @by_blocks
     def reconstruct(self, X: Any) -> Array:
         """Return the projection of every sample on its nearest subspace, which denoises it.
 

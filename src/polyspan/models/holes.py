@@ -22,6 +22,7 @@ from polyspan.models.checks import check_columns_observed, listed
 from polyspan.models.learner import SubspaceLearner
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
+from polyspan.models.shared_rows import by_blocks
 from polyspan.models.validation import validated
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.masked_preparation import Holes, observed_mean, prepare_masked
@@ -75,6 +76,7 @@ class UnionWithHoles(SubspaceLearner):
             mean = observed_mean(X, holes.missing)
         return prepare_masked(X, holes, mean, float(self.lam), prior=self._prior())
 
+    @by_blocks
     def predict(self, X: Any) -> Array:
         """Return the index of the nearest subspace of every sample.
 
@@ -111,6 +113,7 @@ class UnionWithHoles(SubspaceLearner):
                 distances[which, p] = xp.astype(_norms(residual) * roots[which], dtype)
         return distances
 
+    @by_blocks
     def reconstruct(self, X: Any) -> Array:
         """Return the nearest point of the union for every sample: denoised, and without holes.
 
@@ -140,6 +143,7 @@ class UnionWithHoles(SubspaceLearner):
             out[which, :] = unsorted(members, parts)
         return out
 
+    @by_blocks
     def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.
 
@@ -155,6 +159,7 @@ class UnionWithHoles(SubspaceLearner):
         xp = namespace(X)
         return xp.where(xp.isnan(X), xp.astype(self._filled(X), X.dtype, copy=False), X)
 
+    @by_blocks
     def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of every sample to its nearest subspace.
 

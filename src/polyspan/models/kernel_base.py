@@ -11,6 +11,7 @@ from polyspan.arrays import Array, namespace, unsorted
 from polyspan.kernels.preimages import combination_weights, polish, preimages
 from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
 from polyspan.models.prediction import UnionPrediction
+from polyspan.models.shared_rows import by_blocks
 
 
 class KernelUnionBase(UnionPrediction):
@@ -32,6 +33,7 @@ class KernelUnionBase(UnionPrediction):
         parts = [position.distances() for _, position in self._union.positions(X)]
         return namespace(X).concat(parts, axis=0)
 
+    @by_blocks
     def reconstruct(self, X: Any) -> Array:
         """Return the pre-image of the projection on the nearest subspace, which denoises.
 

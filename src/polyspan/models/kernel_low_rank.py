@@ -19,6 +19,7 @@ from polyspan.arrays import (
     transpose,
 )
 from polyspan.geometry import pairwise_subspace_distances
+from polyspan.kernels import Kernel
 from polyspan.kernels.low_rank import NystromMap
 from polyspan.models.kernel_starts import (
     KernelRun,
@@ -40,20 +41,9 @@ from polyspan.solvers.updates import exact_update
 
 def fit_low_rank(model: Any, X: Array, y: Any, plan: StartPlan, rng: np.random.RandomState) -> None:
     """Fit a kernel model on coordinates of rank `model.low_rank` and store what was learned."""
-    kernel = model._kernel()
-    if kernel is None:
-        raise ValueError(
-            "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
-        )
     xp, n = namespace(X), X.shape[0]
     n_subspaces = plan.n_subspaces
-    n_landmarks = min(int(model.low_rank), n)
-    least = max(model.subspace_dim + 1, n_subspaces)
-    if n_landmarks < least:
-        raise ValueError(
-            f"low_rank={model.low_rank} with n_samples={n} gives {n_landmarks} landmarks: "
-            f"subspace_dim={model.subspace_dim} and n_subspaces={n_subspaces} need {least}"
-        )
+    kernel, n_landmarks = check_landmarks(model, n)
     chosen = moved_to(np.sort(rng.choice(n, n_landmarks, replace=False)), X)
     landmarks = xp.take(X, chosen, axis=0)
     G = check_kernel_matrix(kernel(landmarks), model.kernel)
@@ -102,6 +92,23 @@ def fit_low_rank(model: Any, X: Array, y: Any, plan: StartPlan, rng: np.random.R
     model._store(found, pairwise_subspace_distances(bases))
     progress.end()
     model._warn_about(found)
+
+
+def check_landmarks(model: Any, n_samples: int) -> tuple[Kernel, int]:
+    """Return the kernel and the number of landmarks, if there are enough."""
+    kernel = model._kernel()
+    if kernel is None:
+        raise ValueError(
+            "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
+        )
+    n_landmarks = min(int(model.low_rank), n_samples)
+    least = max(model.subspace_dim + 1, model.n_subspaces)
+    if n_landmarks < least:
+        raise ValueError(
+            f"low_rank={model.low_rank} with n_samples={n_samples} gives {n_landmarks} landmarks: "
+            f"subspace_dim={model.subspace_dim} and n_subspaces={model.n_subspaces} need {least}"
+        )
+    return kernel, n_landmarks
 
 
 def _start_labels(Z: Array, chosen: Array, plan: StartPlan, s: int, seed: int) -> Array:

@@ -9,11 +9,13 @@ from sklearn.utils import check_random_state
 
 from polyspan.arrays import Array, keep_freed_memory, namespace
 from polyspan.kernels import Kernel
+from polyspan.models.kernel_blocks import fit_low_rank_blocks
 from polyspan.models.kernel_learner import KernelLearner
 from polyspan.models.kernel_low_rank import fit_low_rank
 from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
 from polyspan.models.kernel_unions import LowRankUnion, Position
 from polyspan.models.validation import count_missing, validated
+from polyspan.sources import row_source
 
 
 class KernelModel(KernelLearner):
@@ -45,6 +47,10 @@ class KernelModel(KernelLearner):
         self : object
         """
         keep_freed_memory()
+        source = row_source(X)
+        if source is not None:
+            fit_low_rank_blocks(self, source, y)
+            return self
         X = self._validate(X, reset=True)
         self._check_sizes(X.shape[0])
         rng = check_random_state(self.random_state)

@@ -108,8 +108,9 @@ class SubspaceLearner(UnionOfSubspacesBase):
             starts = moved_to(draw_bases((n_starts, n_subspaces, m, s), rng), X, X.dtype)
             if self.affine:
                 starts = join(starts, draw_points(prepared.problem.rows, starts.shape[:2], rng))
+        together = prepared.problem.rows.rows_together
         group = GROUP_BYTES if is_host(X) else DEVICE_CHUNK_BYTES
-        size = max(1, min(n_starts, group // (n * n_columns * item_bytes(starts))))
+        size = max(1, min(n_starts, group // (together * n_columns * item_bytes(starts))))
         firsts = range(0, n_starts, size)
         work = pass_work(n, m, n_columns * size)
         rows = prepared.problem.rows.with_columns(n_columns * size)
@@ -166,7 +167,7 @@ class SubspaceLearner(UnionOfSubspacesBase):
         if isinstance(self.init, str) and self.init == "anneal":
             # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
             smallest = 1e4 * float(namespace(bases).finfo(bases.dtype).smallest_normal)
-            mean = problem.total / problem.norms.shape[0]
+            mean = problem.total / problem.rows.shape[0]
             unit = max(unit, machine_epsilon(bases) * mean, smallest)
             schedule = temperatures(unit, *self.anneal_range, self.anneal_steps)
             loo = self._rules().leave_one_out
@@ -255,7 +256,9 @@ class SubspaceLearner(UnionOfSubspacesBase):
         if not s:
             return
         values = np.sqrt(np.maximum(to_numpy(ritz), 0))
-        used = int((values > values.max() * machine_epsilon(ritz) * size).sum())
+        # Millions of float32 samples would make the usual tolerance larger than the values.
+        share = min(machine_epsilon(ritz) * size, 1e-3)
+        used = int((values > values.max() * share).sum())
         if used < s:
             warn_user(
                 f"the samples{' minus their mean' if self.center else ''} span only {used} "

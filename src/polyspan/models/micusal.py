@@ -10,14 +10,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from polyspan.arrays import Array, float64_sum, namespace
-from polyspan.models.learner import SubspaceLearner
 from polyspan.models.progress import FitProgress
+from polyspan.models.shared_rows import fit_blocks, source_for
+from polyspan.models.streaming import StreamLearner
 from polyspan.solvers.affine import AffineProblem
 from polyspan.solvers.micusal import Rules
 from polyspan.solvers.preparation import Prepared, prepare
 
 
-class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
+class MiCUSaL(ClusterMixin, StreamLearner):  # type: ignore[misc]
     r"""Union of subspaces that are close to each other, learned from complete data.
 
     Minimises, over L subspaces of dimension s and the assignment of samples to them,
@@ -71,6 +72,10 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
     tol : float, default=1e-6
         The alternation has converged when an iteration lowers the objective by no more than this
         share of it.
+    forget_factor : float, default=1.0
+        For `partial_fit` only: what everything remembered is multiplied by before each batch, so
+        that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
+        f the memory is about 1 / (1 - f) batches long.
     random_state : int, RandomState instance or None, default=None
         Draws the starts. An int gives the same bits each time.
     n_jobs : int or None, default=None
@@ -133,7 +138,7 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        **SubspaceLearner._parameter_constraints,
+        **StreamLearner._parameter_constraints,
         "solver": [StrOptions({"power", "exact"})],
         "residual": [StrOptions({"plain", "loo"})],
         "affine": ["boolean"],
@@ -155,6 +160,7 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
         tol: float = 1e-6,
+        forget_factor: float = 1.0,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -171,6 +177,7 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         self.anneal_range = anneal_range
         self.max_iter = max_iter
         self.tol = tol
+        self.forget_factor = forget_factor
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -189,6 +196,11 @@ class MiCUSaL(ClusterMixin, SubspaceLearner):  # type: ignore[misc]
         -------
         self : MiCUSaL
         """
+        self._end_stream()
+        source = source_for(self, X, holes=False)
+        if source is not None:
+            fit_blocks(self, source, y, prior=None)
+            return self
         X = self._validate(X, reset=True)
         self._check_sizes(*X.shape)
         rng = check_random_state(self.random_state)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 
 from polyspan.arrays import Array, float64_sum, namespace
+from polyspan.models.shared_rows import by_blocks
 
 
 class UnionPrediction(
@@ -30,6 +32,7 @@ class UnionPrediction(
         """Return the distances of checked samples to all subspaces."""
         raise NotImplementedError
 
+    @by_blocks
     def predict(self, X: Any) -> Array:
         """Return the index of the nearest subspace of every sample.
 
@@ -45,6 +48,7 @@ class UnionPrediction(
         """
         return self._nearest(self._validate(X, reset=False, method="predict"))
 
+    @by_blocks
     def transform(self, X: Any) -> Array:
         """Return the distance of every sample to every subspace.
 
@@ -59,6 +63,7 @@ class UnionPrediction(
         """
         return self._distances(self._validate(X, reset=False, method="transform"))
 
+    @by_blocks
     def score_samples(self, X: Any) -> Array:
         """Return minus the squared distance of every sample to its nearest subspace.
 
@@ -88,4 +93,6 @@ class UnionPrediction(
             0 is the best.
         """
         scores = self.score_samples(X)
+        if math.isnan(scores.shape[0]):  # a dask array that has not counted its rows yet
+            return float(scores.mean())
         return float(float64_sum(scores) / scores.shape[0])

@@ -10,7 +10,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.arrays import Array
 from polyspan.models.holes import UnionWithHoles
-from polyspan.models.learner import SubspaceLearner, shifted
+from polyspan.models.learner import shifted
+from polyspan.models.shared_rows import fit_blocks, source_for
+from polyspan.models.streaming import StreamLearner
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.micusal import Rules
 from polyspan.solvers.problem import Monitor, Problem, Solution
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from polyspan.solvers.grouse import GrouseRules
 
 
-class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
+class RobustMiCUSaL(ClusterMixin, StreamLearner, UnionWithHoles):  # type: ignore[misc]
     r"""Union of subspaces that are close to each other, learned from incomplete data.
 
     NaN marks a missing entry. Minimises
@@ -66,6 +68,10 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         Most (outer) iterations; the paper's tables fit 5 with `solver="grouse"`.
     tol : float, default=1e-6
         Converged when an iteration changes F2 by no more than this share of it.
+    forget_factor : float, default=1.0
+        For `partial_fit` only: what everything remembered is multiplied by before each batch, so
+        that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
+        f the memory is about 1 / (1 - f) batches long.
     random_state : int, RandomState instance or None, default=None
         Draws the starts.
     n_jobs : int or None, default=None
@@ -109,7 +115,7 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        **SubspaceLearner._parameter_constraints,
+        **StreamLearner._parameter_constraints,
         "solver": [StrOptions({"mm", "grouse"})],
         "fill_prior": [Interval(Real, 0, 1, closed="both")],
         "step_size": [Interval(Real, 0, None, closed="neither")],
@@ -133,6 +139,7 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
         tol: float = 1e-6,
+        forget_factor: float = 1.0,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -150,6 +157,7 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         self.anneal_range = anneal_range
         self.max_iter = max_iter
         self.tol = tol
+        self.forget_factor = forget_factor
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -168,6 +176,11 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         -------
         self : RobustMiCUSaL
         """
+        self._end_stream()
+        source = source_for(self, X, holes=True)
+        if source is not None:
+            fit_blocks(self, source, y, prior=self._prior())
+            return self
         X = self._validate(X, reset=True)
         best = self._fit_observed(X, y)
         self._warn_about(best)
@@ -185,6 +198,9 @@ class RobustMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
 
     def _prior(self) -> float:
         return float(self.fill_prior) if self.solver == "mm" else 0.0
+
+    def _fill_prior(self) -> float:
+        return self._prior()
 
     def _rules(self) -> Rules:
         return Rules("power", self.max_iter, float(self.tol))

@@ -159,7 +159,8 @@ def refill_empty(
             break
         bases = xp.asarray(solution.bases, copy=True)
         for k, p in enumerate(empty):
-            bases[p, ...] = _worst_represented(problem, solution, k, len(empty))
+            members = problem.worst_samples(solution.bases, k, len(empty))
+            bases[p, ...] = problem.through(members, solution.bases[0, ...])
         (resumed,) = learn_subspaces(
             problem, bases[None, ...], replace(rules, max_iter=left), monitor=monitor
         )
@@ -173,17 +174,3 @@ def refill_empty(
             n_iter=solution.n_iter + resumed.n_iter,
         )
     return solution
-
-
-def _worst_represented(problem: Problem, solution: Solution, turn: int, n_empty: int) -> Array:
-    """Return a basis of the samples with the largest residuals, another share on every turn."""
-    xp = namespace(solution.bases)
-    rows = problem.rows
-    n_subspaces, _, s = solution.bases.shape
-    worst = xp.argsort(problem.residuals(solution.bases), descending=True)
-    share = max(s, rows.shape[0] // (2 * n_subspaces))
-    chosen = worst[turn::n_empty][:share]
-    members = xp.take(rows.X, chosen, axis=0)
-    if rows.mean is not None:
-        members = members - rows.mean
-    return problem.through(members, solution.bases[0, ...])

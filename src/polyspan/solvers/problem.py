@@ -116,6 +116,18 @@ class Problem(Balance):
         ]
         return self.norms - xp.concat(energy, axis=0)
 
+    def worst_samples(self, bases: Array, turn: int, n_turns: int) -> Array:
+        """Return samples with the largest residuals, another share of them on every turn."""
+        xp = namespace(bases)
+        worst = xp.argsort(self.residuals(bases), descending=True)
+        chosen = worst[turn::n_turns][: self._share_of_worst(bases)]
+        members = xp.take(self.rows.X, chosen, axis=0)
+        return members if self.rows.mean is None else members - self.rows.mean
+
+    def _share_of_worst(self, bases: Array) -> int:
+        n_subspaces, _, s = bases.shape
+        return int(max(s, self.rows.shape[0] // (2 * n_subspaces)))
+
     def objective(self, bases: Array, energy: Array) -> Array:
         """Return F1 of every start from Σ‖D_lᵀy_i‖², in double precision."""
         xp = namespace(energy)
