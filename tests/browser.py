@@ -156,6 +156,9 @@ def hover_points(driver, at_most=12):
         )
         # By place, since pointing at an element scrolls once more.
         pointer = ActionBuilder(driver, duration=0)
+        # From elsewhere: two points may come to lie at one place of the screen, and a pointer that
+        # does not move tells nobody.
+        pointer.pointer_action.move_to_location(1, 1)
         pointer.pointer_action.move_to_location(round(x), round(y))
         pointer.perform()
         assert tip.is_displayed(), "a point shows no number"
