@@ -4,7 +4,14 @@ from importlib.metadata import version
 
 from polyspan import datasets, geometry, kernels, metrics
 from polyspan.compare import Comparison, compare
-from polyspan.models import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
+from polyspan.models import (
+    AdaptiveMiCUSaL,
+    MCKUSaL,
+    MiCUSaL,
+    RobustMCKUSaL,
+    RobustMiCUSaL,
+    SubspaceMixture,
+)
 from polyspan.persistence import load_model, save_model
 
 __version__ = version("polyspan")
@@ -15,6 +22,7 @@ __all__ = [
     "MiCUSaL",
     "RobustMCKUSaL",
     "RobustMiCUSaL",
+    "SubspaceMixture",
     "compare",
     "datasets",
     "geometry",
