@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from polyspan import datasets, geometry, kernels, metrics
+from polyspan import datasets, geometry, images, kernels, metrics
 from polyspan.compare import Comparison, compare
 from polyspan.models import (
     AdaptiveMiCUSaL,
@@ -10,6 +10,7 @@ from polyspan.models import (
     MiCUSaL,
     RobustMCKUSaL,
     RobustMiCUSaL,
+    SubspaceImputer,
     SubspaceMixture,
 )
 from polyspan.persistence import load_model, save_model
@@ -22,10 +23,12 @@ __all__ = [
     "MiCUSaL",
     "RobustMCKUSaL",
     "RobustMiCUSaL",
+    "SubspaceImputer",
     "SubspaceMixture",
     "compare",
     "datasets",
     "geometry",
+    "images",
     "kernels",
     "load_model",
     "metrics",

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.impute import MissingIndicator
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +26,7 @@ from polyspan import baselines, models
 from polyspan.files import check_target, whole_file
 from polyspan.kernels import Kernel
 from polyspan.kernels.low_rank import NystromMap
+from polyspan.models.imputer_choice import Fill, Scaling
 from polyspan.models.kernel_starts import KernelRun
 from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
 from polyspan.solvers.adaptive import Merge
@@ -42,13 +44,16 @@ ESTIMATORS = tuple(
 #: What fitted estimators are made of.
 _PARTS = (
     ExactUnion,
+    Fill,
     Kernel,
     KernelCenterer,
     KernelRun,
     KernelSubspaces,
     LowRankUnion,
     Merge,
+    MissingIndicator,
     NystromMap,
+    Scaling,
 )
 _NUMBERS = (np.bool_, np.int32, np.int64, np.float32, np.float64)
 #: Which types each of skops's loaders may make; a loader that is not here is refused, so that no

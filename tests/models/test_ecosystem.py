@@ -21,6 +21,7 @@ from polyspan import (
     MiCUSaL,
     RobustMCKUSaL,
     RobustMiCUSaL,
+    SubspaceImputer,
     SubspaceMixture,
 )
 from polyspan.datasets import make_union_of_subspaces, mask_entries
@@ -47,6 +48,7 @@ NAMES = [f"f{i}" for i in range(12)]
         MCKUSaL(residual="loo"),
         RobustMCKUSaL(),
         SubspaceMixture(),
+        SubspaceImputer(),
         SubspaceMixture(affine=False, noise="shared", closeness=0.0),
         RobustMiCUSaL(solver="grouse", step_size=0.01, n_sweeps=5, max_iter=5),
     ]

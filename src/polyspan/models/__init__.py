@@ -1,6 +1,7 @@
 """scikit-learn estimators."""
 
 from polyspan.models.adaptive import AdaptiveMiCUSaL
+from polyspan.models.imputer import SubspaceImputer
 from polyspan.models.mckusal import MCKUSaL
 from polyspan.models.micusal import MiCUSaL
 from polyspan.models.mixture import SubspaceMixture
@@ -13,5 +14,6 @@ __all__ = [
     "MiCUSaL",
     "RobustMCKUSaL",
     "RobustMiCUSaL",
+    "SubspaceImputer",
     "SubspaceMixture",
 ]

@@ -71,6 +71,8 @@ class SubspaceMixture(MixturePrediction):
         Most iterations of EM after the start.
     tol : float, default=1e-5
         EM has converged when an iteration gains no more than this per observed entry.
+    warm_start : bool, default=False
+        Whether a second `fit` starts from what the first has learned, without annealing.
     random_state : int, RandomState instance or None, default=None
         Draws the starts.
 
@@ -145,6 +147,7 @@ class SubspaceMixture(MixturePrediction):
         "anneal_start": [Interval(Real, 0, 1, closed="right")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -162,6 +165,7 @@ class SubspaceMixture(MixturePrediction):
         anneal_start: float = 0.1,
         max_iter: int = 100,
         tol: float = 1e-5,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_subspaces = n_subspaces
@@ -175,6 +179,7 @@ class SubspaceMixture(MixturePrediction):
         self.anneal_start = anneal_start
         self.max_iter = max_iter
         self.tol = tol
+        self.warm_start = warm_start
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -245,9 +250,12 @@ class SubspaceMixture(MixturePrediction):
         whole, one = pool(samples, self.subspace_dim, rule, rng)
         pull = Pull(whole, float(self.closeness))
         found = []
-        for k in range(self.n_init):
+        going_on = self.warm_start and hasattr(self, "bases_")
+        for k in range(1 if going_on else self.n_init):
             start = one
-            if self.n_subspaces > 1:
+            if going_on:
+                start = self._learned(mean, values.dtype)
+            elif self.n_subspaces > 1:
                 start = self._start(values, observed, one, pull, rule, rng)
             watch = _watch(progress.monitor(k, lambda current: self._fitted(current, mean)))
             found.append(
@@ -292,6 +300,19 @@ class SubspaceMixture(MixturePrediction):
             steps=self.anneal_steps,
             hottest=float(self.anneal_start),
         )
+
+    def _learned(self, mean: np.ndarray, dtype: Any) -> Gaussians:
+        """Return what an earlier fit has learned, about the mean of these samples."""
+        shape = (self.n_subspaces, len(mean), self.subspace_dim)
+        if self.bases_.shape != shape:
+            raise ValueError(
+                f"warm_start goes on from bases of shape {self.bases_.shape}, but n_subspaces, "
+                f"n_features and subspace_dim are {shape}: set warm_start=False"
+            )
+        about = self._gaussians()
+        means = about.means + (self.mean_ - mean) if self.affine else 0 * about.means
+        parts = (about.log_weights, means, about.bases, about.variances, about.noise)
+        return Gaussians(*(part.astype(dtype, copy=False) for part in parts))
 
     def _rule(self, values: np.ndarray, observed: np.ndarray | None) -> NoiseRule:
         entries = values.size if observed is None else int(observed.sum())

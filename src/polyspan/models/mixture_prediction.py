@@ -211,11 +211,18 @@ class MixturePrediction(UnionPrediction):
             X[own] = self.means_[p] + z @ self.bases_[p].T + white
         return X, labels
 
-    def _expected(self, X: np.ndarray, noise: float | None) -> np.ndarray:
-        """Return the posterior mean of the clean samples."""
+    def _expected(
+        self, X: np.ndarray, noise: float | None, sureness: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the posterior mean of the clean samples.
+
+        `sureness`, of shape (n_samples,), is filled with 1/(½ + degrees of freedom): the
+        variance of a posterior mean goes with how many directions it was not shrunk in.
+        """
         out = np.empty(X.shape, dtype=self.bases_.dtype)
         extra = 0.0 if noise is None else float(noise) ** 2
         gaussians = self._gaussians()
+        free = _degrees_of_freedom(gaussians, extra)
         for part in self._parts(X, extra):
             shares = share_out(part.joint)[0]
             total = shares @ gaussians.means
@@ -224,6 +231,8 @@ class MixturePrediction(UnionPrediction):
             if extra:
                 total += self._kept_noise(X[part.rows], part, shares, extra)
             out[part.rows] = total + self.mean_
+            if sureness is not None:
+                sureness[part.rows] = shares @ (1.0 / (0.5 + free))
         return out
 
     def _kept_noise(
@@ -306,3 +315,14 @@ class MixturePrediction(UnionPrediction):
         tags.input_tags.allow_nan = True
         tags.estimator_type = "density_estimator"
         return tags
+
+
+def _degrees_of_freedom(gaussians: Gaussians, extra: float) -> np.ndarray:
+    """Return the trace of the map from a sample to its posterior mean, for every component."""
+    noise = gaussians.noise[:, None]
+    if not extra:
+        return np.asarray((gaussians.variances / (gaussians.variances + noise)).sum(axis=1))
+    _, m, s = gaussians.bases.shape
+    along = (gaussians.variances + noise) / (gaussians.variances + noise + extra)
+    off = (m - s) * gaussians.noise / (gaussians.noise + extra)
+    return np.asarray(along.sum(axis=1) + off)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, chunk_rows, float64_sum, item_bytes, namespace, transpose
+from polyspan.arrays import (
+    Array,
+    chunk_rows,
+    float64_sum,
+    item_bytes,
+    machine_epsilon,
+    namespace,
+    transpose,
+)
 from polyspan.solvers.mixture import Gaussians, Pull, log_densities, share_out
 from polyspan.solvers.mixture_noise import NoiseRule, low_rank
 
@@ -89,6 +97,11 @@ class CompleteSamples:
         return keep_empty(found, gaussians, counts)
 
 
+def negligible(shares: Array) -> float:
+    """Return the share below which a sample changes no digit of a sum."""
+    return max(NEGLIGIBLE, machine_epsilon(shares))
+
+
 def gather_moments(rows: Array, shares: Array) -> Moments:
     """Return the weighted sums of one chunk."""
     xp = namespace(rows)
@@ -96,7 +109,7 @@ def gather_moments(rows: Array, shares: Array) -> Moments:
     first = transpose(shares) @ rows
     second = []
     for p in range(n_subspaces):
-        members = xp.nonzero(shares[:, p] > NEGLIGIBLE)[0]
+        members = xp.nonzero(shares[:, p] > negligible(shares))[0]
         own = xp.take(rows, members, axis=0)
         weights = xp.take(shares[:, p], members)
         second.append(transpose(own * weights[:, None]) @ own)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from polyspan.arrays import Array, float64_sum, namespace, transpose
 from polyspan.solvers.mixture import Gaussians, Pull, share_out
-from polyspan.solvers.mixture_complete import FEWEST, NEGLIGIBLE, keep_empty, log_shares
+from polyspan.solvers.mixture_complete import FEWEST, keep_empty, log_shares, negligible
 from polyspan.solvers.mixture_noise import NoiseRule, from_factors, solve_rows
 from polyspan.solvers.mixture_patterns import (
     Group,
@@ -128,7 +128,7 @@ def gather_factors(group: Group, gaussians: Gaussians, shares: Array, z: Array) 
     k = s + 1
     parts = []
     for p in range(n_subspaces):
-        members = xp.nonzero(shares[:, p] > NEGLIGIBLE)[0]
+        members = xp.nonzero(shares[:, p] > negligible(shares))[0]
         own = group.take(members)
         weights = xp.take(shares[:, p], members)
         factors = xp.take(z[p, ...], members, axis=0)
