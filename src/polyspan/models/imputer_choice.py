@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.models.mixture import SubspaceMixture
+from polyspan.models.mixture_posterior import entry_variances
 
 # Share of the observed entries that is hidden to choose by.
 HIDDEN = 0.1
@@ -82,7 +83,7 @@ class Fill:
         for model in self.models:
             for part in model._parts(inner):
                 if part.group is not None:
-                    total[part.rows] += model._spread(part)
+                    total[part.rows] += entry_variances(part, model._gaussians())
         if not self.models:
             total += 1.0
         # What the slope does not take over from the prediction stays uncertain.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -16,18 +15,11 @@ from polyspan.arrays import keep_freed_memory, limit_threads, pass_work
 from polyspan.models.checks import check_columns_observed, check_subspace_dim
 from polyspan.models.messages import warn_user
 from polyspan.models.mixture_prediction import MixturePrediction
-from polyspan.models.mixture_start import annealed, as_samples, filled_by, pool
+from polyspan.models.mixture_start import annealed_start, as_samples, as_watch, noise_rule, pool
 from polyspan.models.progress import FitProgress
 from polyspan.solvers.masked_preparation import observed_mean
 from polyspan.solvers.mixture import Gaussians, Pull
-from polyspan.solvers.mixture_em import MixtureSolution, Samples, Watch, learn_mixture
-from polyspan.solvers.mixture_noise import NoiseRule
-from polyspan.solvers.problem import Monitor
-
-# Noise below this share of the mean variance is noise of the arithmetic.
-LEAST_NOISE = 1e-6
-# Samples per subspace that the annealed start looks at; EM then goes through all of them.
-START_SAMPLES = 1000
+from polyspan.solvers.mixture_em import MixtureSolution, learn_mixture
 
 
 class SubspaceMixture(MixturePrediction):
@@ -245,7 +237,7 @@ class SubspaceMixture(MixturePrediction):
         progress: FitProgress,
     ) -> MixtureSolution:
         """Run EM from every start and return the best."""
-        rule = self._rule(values, observed)
+        rule = noise_rule(self.noise, values, observed)
         samples = as_samples(values, observed, affine=self.affine, rule=rule)
         whole, one = pool(samples, self.subspace_dim, rule, rng)
         pull = Pull(whole, float(self.closeness))
@@ -256,8 +248,18 @@ class SubspaceMixture(MixturePrediction):
             if going_on:
                 start = self._learned(mean, values.dtype)
             elif self.n_subspaces > 1:
-                start = self._start(values, observed, one, pull, rule, rng)
-            watch = _watch(progress.monitor(k, lambda current: self._fitted(current, mean)))
+                start = annealed_start(
+                    (values, observed),
+                    one,
+                    self.n_subspaces,
+                    pull,
+                    rng,
+                    affine=self.affine,
+                    rule=rule,
+                    steps=self.anneal_steps,
+                    hottest=float(self.anneal_start),
+                )
+            watch = as_watch(progress.monitor(k, lambda current: self._fitted(current, mean)))
             found.append(
                 learn_mixture(
                     samples,
@@ -271,36 +273,6 @@ class SubspaceMixture(MixturePrediction):
             progress.end_start(k)
         return max(found, key=lambda solution: solution.value)
 
-    def _start(
-        self,
-        values: np.ndarray,
-        observed: np.ndarray | None,
-        one: Gaussians,
-        pull: Pull,
-        rule: NoiseRule,
-        rng: np.random.RandomState,
-    ) -> Gaussians:
-        """Anneal on some of the samples, their holes filled by the pooled Gaussian."""
-        most = START_SAMPLES * self.n_subspaces
-        if len(values) > most:
-            some = rng.choice(len(values), most, replace=False)
-            values = values[some]
-            observed = None if observed is None else observed[some]
-        if observed is not None:
-            values = filled_by(one, values, observed)
-        samples: Samples = as_samples(values, None, affine=self.affine, rule=rule)
-        if observed is not None or pull.pooled.bases.shape[2] < values.shape[1] - 1:
-            pull = replace(pull, pooled=one)
-        return annealed(
-            samples,
-            one,
-            self.n_subspaces,
-            pull,
-            rng,
-            steps=self.anneal_steps,
-            hottest=float(self.anneal_start),
-        )
-
     def _learned(self, mean: np.ndarray, dtype: Any) -> Gaussians:
         """Return what an earlier fit has learned, about the mean of these samples."""
         shape = (self.n_subspaces, len(mean), self.subspace_dim)
@@ -313,14 +285,6 @@ class SubspaceMixture(MixturePrediction):
         means = about.means + (self.mean_ - mean) if self.affine else 0 * about.means
         parts = (about.log_weights, means, about.bases, about.variances, about.noise)
         return Gaussians(*(part.astype(dtype, copy=False) for part in parts))
-
-    def _rule(self, values: np.ndarray, observed: np.ndarray | None) -> NoiseRule:
-        entries = values.size if observed is None else int(observed.sum())
-        power = float(np.einsum("nm,nm->", values, values, dtype=np.float64)) / entries
-        floor = LEAST_NOISE * power or 1.0
-        if isinstance(self.noise, str):
-            return NoiseRule(self.noise, floor)
-        return NoiseRule("fixed", floor, float(self.noise) ** 2)
 
     def _fitted(self, gaussians: Gaussians, mean: np.ndarray) -> dict[str, Any]:
         """Return the attributes that describe the components that EM has reached."""
@@ -340,10 +304,3 @@ class SubspaceMixture(MixturePrediction):
                 f"n_samples={n_samples} is too few for n_subspaces={self.n_subspaces}: every "
                 "subspace needs a sample, and the noise needs two in all"
             )
-
-
-def _watch(monitor: Monitor | None) -> Watch | None:
-    """Return what EM calls after every iteration of its only start."""
-    if monitor is None:
-        return None
-    return lambda iteration, value, gaussians: monitor(0, iteration, value, gaussians)

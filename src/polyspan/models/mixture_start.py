@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
@@ -10,16 +11,21 @@ from sklearn.utils.extmath import randomized_svd
 
 from polyspan.solvers.mixture import Gaussians, Pull
 from polyspan.solvers.mixture_complete import CompleteSamples, gather_moments
-from polyspan.solvers.mixture_em import Samples, learn_mixture, temper_mixture
+from polyspan.solvers.mixture_em import Samples, Watch, learn_mixture, temper_mixture
 from polyspan.solvers.mixture_masked import MaskedSamples, gather_factors
 from polyspan.solvers.mixture_noise import NoiseRule, low_rank
 from polyspan.solvers.mixture_patterns import Patterns, posterior_factors
+from polyspan.solvers.problem import Monitor
 
 # Up to this many features an m×m covariance and its eigenvectors cost less than products.
 DENSE_FEATURES = 512
 # Masks that stand for at least this many rows share their systems.
 SHARED_FROM = 8
 POOLED_ITERATIONS = 30
+# Noise below this share of the mean variance is noise of the arithmetic.
+LEAST_NOISE = 1e-6
+# Samples per subspace that the annealed start looks at; EM then goes through all of them.
+START_SAMPLES = 1000
 
 
 def find_patterns(values: np.ndarray, observed: np.ndarray) -> Patterns:
@@ -147,20 +153,53 @@ def seeded(
     return samples.maximise(start, total, firm)
 
 
-def annealed(
-    samples: Samples,
+def annealed_start(
+    data: tuple[np.ndarray, np.ndarray | None],
     one: Gaussians,
     n: int,
     pull: Pull,
     rng: np.random.RandomState,
     *,
+    affine: bool,
+    rule: NoiseRule,
     steps: int,
     hottest: float,
 ) -> Gaussians:
-    """Return components that parted while the inverse temperature rose to 1."""
+    """Return n components that parted while the inverse temperature rose to 1.
+
+    `data` are values and mask (None: complete). Some of the samples are looked at, their holes
+    filled by the pooled Gaussian.
+    """
+    values, observed = data
+    most = START_SAMPLES * n
+    if len(values) > most:
+        some = rng.choice(len(values), most, replace=False)
+        values = values[some]
+        observed = None if observed is None else observed[some]
+    if observed is not None:
+        values = filled_by(one, values, observed)
+        pull = replace(pull, pooled=one)
+    samples = as_samples(values, None, affine=affine, rule=rule)
     start = seeded(samples, one, n, pull, rng)
     betas = np.geomspace(hottest, 1.0, steps) if steps else ()
     return temper_mixture(samples, start, pull, [float(beta) for beta in betas])
+
+
+def noise_rule(noise: Any, values: np.ndarray, observed: np.ndarray | None) -> NoiseRule:
+    """Return the rule that the parameter `noise` asks for."""
+    entries = values.size if observed is None else int(observed.sum())
+    power = float(np.einsum("nm,nm->", values, values, dtype=np.float64)) / entries
+    floor = LEAST_NOISE * power or 1.0
+    if isinstance(noise, str):
+        return NoiseRule(noise, floor)
+    return NoiseRule("fixed", floor, float(noise) ** 2)
+
+
+def as_watch(monitor: Monitor | None) -> Watch | None:
+    """Return what EM calls after every iteration of its only start."""
+    if monitor is None:
+        return None
+    return lambda iteration, value, gaussians: monitor(0, iteration, value, gaussians)
 
 
 def filled_by(one: Gaussians, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
