@@ -194,6 +194,7 @@ def impute(
     RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table; with --model neither.
     """
     check_output(output, force=force, endings=ENDINGS)
+    model = None
     if model_file is not None:
         given = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
         useless = [flag for flag, value in given.items() if value]
@@ -203,12 +204,8 @@ def impute(
         table = _read(data, columns, drop, key, header, model)
     elif not (subspaces or dim or lam or settings):
         table = _read(data, columns, drop, key, header, only_numbers=True)
-        filled = SubspaceImputer(random_state=seed, keep_empty_features=True).fit_transform(table.X)
-        write_filled(table, whole_where_whole(table.X, filled), output, force=force)
-        if not table.n_missing:
-            say("note", f"{data} has no missing entries: {output} is a copy")
-        report_written(output, table, quiet)
-        return
+        imputer = SubspaceImputer(random_state=seed, keep_empty_features=True)
+        filled = whole_where_whole(table.X, imputer.fit_transform(table.X))
     else:
         model = make_model(
             "robust",
@@ -222,7 +219,8 @@ def impute(
         _fit(model, table, "robust", quiet)
     if not table.n_missing:
         say("note", f"{data} has no missing entries: {output} is a copy")
-    filled = np.asarray(_ask(model, "impute")(table.for_model(model)))
+    if model is not None:
+        filled = np.asarray(_ask(model, "impute")(table.for_model(model)))
     write_filled(table, filled, output, force=force)
     report_written(output, table, quiet)
 

@@ -34,7 +34,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_subspaces : int or "auto", default="auto"
     subspace_dim : int or "auto", default="auto"
         "auto": chosen by hidden entries.
-    n_fits : int, default=3
+    n_fits : int, default=2
         Mixtures, from different starts, whose predictions are averaged; one where L=1.
     missing_values : int, float, str, np.nan or None, default=np.nan
         What marks a missing entry.
@@ -87,7 +87,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_subspaces: int | str = "auto",
         subspace_dim: int | str = "auto",
         *,
-        n_fits: int = 3,
+        n_fits: int = 2,
         missing_values: Any = np.nan,
         add_indicator: bool = False,
         keep_empty_features: bool = False,

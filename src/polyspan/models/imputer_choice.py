@@ -26,6 +26,8 @@ ITERATIONS, LAST_ITERATIONS = 4, 2
 # Bound on n_samples * dim**3 of a single subspace: what one step costs.
 MOST_WORK = 2e7
 DOUBLE_UP_TO = 50_000
+# Columns with a higher kurtosis than this (3 for a Gaussian) are scaled down.
+MOST_KURTOSIS = 100.0
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,11 @@ class Scaling:
     """Mean, spread and range of the observed entries of every column."""
 
     mean: np.ndarray
+    spread: np.ndarray
+    """Standard deviation; 1 for constant columns."""
     scale: np.ndarray
+    """What features are divided by: more than their spread where that comes from a few entries far
+    out, which would otherwise decide on the subspaces."""
     least: np.ndarray
     most: np.ndarray
 
@@ -42,14 +48,15 @@ class Scaling:
         """Measure a table whose columns have each an observed entry."""
         if not X.shape[1]:
             none = np.zeros(0)
-            return cls(none, none, none, none)
-        scale = np.nanstd(X, axis=0)
+            return cls(none, none, none, none, none)
+        spread = np.nanstd(X, axis=0)
         mean = np.nanmean(X, axis=0)
         # Of a constant column rounding may leave a spread.
-        scale = np.where(scale > 1e-7 * np.abs(mean), scale, 1.0)
-        return cls(
-            mean, np.where(scale > 0, scale, 1.0), np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-        )
+        spread = np.where(spread > 1e-7 * np.abs(mean), spread, 1.0)
+        spread = np.where(spread > 0, spread, 1.0)
+        kurtosis = np.nanmean(((X - mean) / spread) ** 4, axis=0)
+        scale = spread * np.sqrt(np.maximum(1.0, kurtosis / MOST_KURTOSIS))
+        return cls(mean, spread, scale, np.nanmin(X, axis=0), np.nanmax(X, axis=0))
 
     def inward(self, X: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
         """Return standardised features."""
@@ -88,7 +95,8 @@ class Fill:
             total += 1.0
         # What the slope does not take over from the prediction stays uncertain.
         variance = total / max(1, len(self.models))
-        variance = self.slopes**2 * variance + (1.0 - self.slopes) ** 2
+        whole = (self.scaling.spread / self.scaling.scale) ** 2
+        variance = self.slopes**2 * variance + (1.0 - self.slopes) ** 2 * whole
         return np.asarray(np.where(missing, np.sqrt(variance) * self.scaling.scale, 0.0))
 
 
@@ -150,7 +158,8 @@ def learn_fill(
         if len(inner) < max(2, number):
             continue
         model = fitted(seen, number, dim, rng)
-        slopes, error = trust(model._expected(seen, None), inner, hidden)
+        unit = scaling.scale / scaling.spread
+        slopes, error = trust(model._expected(seen, None) * unit, inner * unit, hidden)
         if best is None or error < best[0]:
             best = error, Fill(scaling, (model,), slopes, (number, dim), error)
     if best is None:

@@ -60,7 +60,7 @@ class SubspaceMixture(MixturePrediction):
     anneal_start : float, default=0.1
         Inverse temperature of the first of them; the last is 1.
     max_iter : int, default=100
-        Most iterations of EM after the start.
+        Most iterations of EM.
     tol : float, default=1e-5
         EM has converged when an iteration gains no more than this per observed entry.
     warm_start : bool, default=False
@@ -92,10 +92,7 @@ class SubspaceMixture(MixturePrediction):
         Iterations of EM.
     converged_ : bool
         Whether it ended by `tol`.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, when X has string names.
+    n_features_in_, feature_names_in_ : as in all of scikit-learn
 
     See Also
     --------
@@ -109,8 +106,7 @@ class SubspaceMixture(MixturePrediction):
 
     Complete data of up to 512 features take exact updates, from eigenvectors of m×m covariances.
     Otherwise every step solves one (s+1)×(s+1) system per feature, and one s×s system per sample
-    and subspace, which samples with equal masks share; memory beyond one filled copy of X and its
-    mask: chunks, and L·m·(s+1)² numbers.
+    and subspace, which equal masks share; memory: a filled copy of X, its mask, L·m·(s+1)² numbers.
 
     Examples
     --------
@@ -123,8 +119,6 @@ class SubspaceMixture(MixturePrediction):
     >>> model = SubspaceMixture(2, 2, random_state=0).fit(X)
     >>> bool(np.isfinite(model.impute(X)).all())
     True
-    >>> model.predict_proba(X).shape
-    (120, 2)
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
