@@ -3,9 +3,17 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from polyspan import datasets, geometry, kernels, metrics
+from polyspan import datasets, geometry, images, kernels, metrics
 from polyspan.compare import Comparison, compare
-from polyspan.models import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
+from polyspan.models import (
+    AdaptiveMiCUSaL,
+    MCKUSaL,
+    MiCUSaL,
+    RobustMCKUSaL,
+    RobustMiCUSaL,
+    SubspaceImputer,
+    SubspaceMixture,
+)
 
 if TYPE_CHECKING:
     from polyspan.persistence import load_model, save_model
@@ -21,9 +29,12 @@ __all__ = [
     "MiCUSaL",
     "RobustMCKUSaL",
     "RobustMiCUSaL",
+    "SubspaceImputer",
+    "SubspaceMixture",
     "compare",
     "datasets",
     "geometry",
+    "images",
     "kernels",
     "load_model",
     "metrics",

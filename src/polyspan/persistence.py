@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from array_api_compat import is_array_api_obj
+from sklearn.impute import MissingIndicator
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +28,7 @@ from polyspan.arrays import is_numpy
 from polyspan.files import check_target, whole_file
 from polyspan.kernels import Kernel
 from polyspan.kernels.low_rank import NystromMap
+from polyspan.models.imputer_choice import Fill, Scaling
 from polyspan.models.kernel_starts import KernelRun
 from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
 from polyspan.models.streaming import Stream
@@ -46,6 +48,7 @@ ESTIMATORS = tuple(
 #: What fitted estimators are made of.
 _PARTS = (
     ExactUnion,
+    Fill,
     Kernel,
     KernelCenterer,
     KernelRun,
@@ -53,8 +56,10 @@ _PARTS = (
     LowRankUnion,
     Memory,
     Merge,
+    MissingIndicator,
     NystromMap,
     Stream,
+    Scaling,
 )
 _NUMBERS = (np.bool_, np.int32, np.int64, np.float32, np.float64)
 #: Which types each of skops's loaders may make; a loader that is not here is refused, so that no

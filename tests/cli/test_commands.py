@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polyspan import load_model, save_model
+from polyspan import SubspaceImputer, load_model, save_model
 from polyspan.cli.failures import EXPLAINED
 from polyspan.cli.methods import METHODS
 from polyspan.persistence import ESTIMATORS
@@ -17,7 +17,7 @@ SIZES = ("-L", 2, "-s", 2)
 def test_the_help_page_names_commands_and_exit_codes(run):
     page = run("--help")
     assert page.exit_code == 0
-    for name in ("fit", "predict", "reconstruct", "impute", "info", "demo"):
+    for name in ("fit", "predict", "reconstruct", "impute", "info", "denoise", "inpaint", "demo"):
         assert f" {name} " in page.output
         one = run(name, "--help")
         assert one.exit_code == 0
@@ -30,7 +30,8 @@ def test_the_help_page_names_commands_and_exit_codes(run):
 
 
 def test_every_estimator_has_a_name():
-    assert set(METHODS.values()) == set(ESTIMATORS)
+    # The imputer is what `polyspan impute` uses; it has no subspaces to predict.
+    assert set(METHODS.values()) == set(ESTIMATORS) - {SubspaceImputer}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -247,7 +248,7 @@ def test_impute_mixed_columns_of_parquet(run, tmp_path):
 
 
 def test_impute_with_odd_options(run, shelf, tmp_path):
-    done = run("impute", shelf / "holes.csv", "-o", "f.csv")
+    done = run("impute", shelf / "holes.csv", "-o", "f.csv", "-L", 2)
     assert done.exit_code == 2
     done = run(
         "impute", shelf / "holes.csv", "-o", "f.csv", "--model", shelf / "robust.skops", "-L", 2

@@ -50,6 +50,7 @@ def run_example(name, arguments):
     [
         ("data_with_holes", "150", ("KNNImputer", "IterativeImputer", "RobustMiCUSaL")),
         ("kernel_denoising", "150", ("PCA", "kernel PCA", "MC-KUSaL")),
+        ("jobs", "150", ("denoise_image", "inpaint_image", "SubspaceImputer")),
     ],
 )
 def test_example(name, samples, words, tmp_path, capsys):

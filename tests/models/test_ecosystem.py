@@ -15,7 +15,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from polyspan import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
+from polyspan import (
+    AdaptiveMiCUSaL,
+    MCKUSaL,
+    MiCUSaL,
+    RobustMCKUSaL,
+    RobustMiCUSaL,
+    SubspaceImputer,
+    SubspaceMixture,
+)
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 
 DATA = make_union_of_subspaces(
@@ -39,6 +47,9 @@ NAMES = [f"f{i}" for i in range(12)]
         MCKUSaL(low_rank=10),
         MCKUSaL(residual="loo"),
         RobustMCKUSaL(),
+        SubspaceMixture(),
+        SubspaceImputer(),
+        SubspaceMixture(affine=False, noise="shared", closeness=0.0),
         RobustMiCUSaL(solver="grouse", step_size=0.01, n_sweeps=5, max_iter=5),
     ]
 )

@@ -16,6 +16,7 @@ METHODS: dict[str, type] = {
     "adaptive": models.AdaptiveMiCUSaL,
     "mckusal": models.MCKUSaL,
     "robust-mckusal": models.RobustMCKUSaL,
+    "mixture": models.SubspaceMixture,
     "ksubspaces": baselines.KSubspaces,
     "ssc": baselines.SparseSubspaceClustering,
     "robust-ssc": baselines.RobustSparseSubspaceClustering,

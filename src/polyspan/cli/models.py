@@ -14,10 +14,11 @@ from sklearn.callback import ProgressBar
 from polyspan.cli.app import Data, Debug, Force, Model, Output, Quiet, command
 from polyspan.cli.failures import CommandError, check_output, reading, say, writing
 from polyspan.cli.methods import METHODS, make_model
-from polyspan.cli.outputs import write_array, write_filled
+from polyspan.cli.outputs import whole_where_whole, write_array, write_filled
 from polyspan.cli.show import learned, report_written, show, summary
 from polyspan.cli.tables import ENDINGS, Table, model_names, read_table
 from polyspan.files import whole_file
+from polyspan.models import SubspaceImputer
 from polyspan.persistence import load_model, model_bytes, model_info
 
 PANEL = "Models"
@@ -166,7 +167,7 @@ def reconstruct(
     report_written(output, table, quiet)
 
 
-@command("impute", panel=PANEL, epilog="polyspan impute holes.csv -o filled.csv -L 5 -s 13")
+@command("impute", panel=PANEL, epilog="polyspan impute holes.csv -o filled.csv")
 def impute(
     data: Data,
     output: Output,
@@ -189,9 +190,11 @@ def impute(
 ) -> None:
     """Fill missing entries; observed ones stay as they are, and so do columns left out.
 
-    Without --model a RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table itself.
+    A SubspaceImputer finds the sizes itself and passes over columns of text. With -L and -s a
+    RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table; with --model neither.
     """
     check_output(output, force=force, endings=ENDINGS)
+    model = None
     if model_file is not None:
         given = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
         useless = [flag for flag, value in given.items() if value]
@@ -199,6 +202,10 @@ def impute(
             raise CommandError(f"--model is fitted already: leave {', '.join(useless)} out")
         model = _load(model_file)
         table = _read(data, columns, drop, key, header, model)
+    elif not (subspaces or dim or lam or settings):
+        table = _read(data, columns, drop, key, header, only_numbers=True)
+        imputer = SubspaceImputer(random_state=seed, keep_empty_features=True)
+        filled = whole_where_whole(table.X, imputer.fit_transform(table.X))
     else:
         model = make_model(
             "robust",
@@ -212,7 +219,8 @@ def impute(
         _fit(model, table, "robust", quiet)
     if not table.n_missing:
         say("note", f"{data} has no missing entries: {output} is a copy")
-    filled = np.asarray(_ask(model, "impute")(table.for_model(model)))
+    if model is not None:
+        filled = np.asarray(_ask(model, "impute")(table.for_model(model)))
     write_filled(table, filled, output, force=force)
     report_written(output, table, quiet)
 
@@ -246,12 +254,20 @@ def _read(
     key: str | None,
     header: str,
     model: Any = None,
+    *,
+    only_numbers: bool = False,
 ) -> Table:
     if header not in ("auto", "yes", "no"):
         raise typer.BadParameter(f"{header!r} is none of auto, yes, no", param_hint="--header")
     wanted = None if model is None else model_names(model)
     return read_table(
-        path, key=key, columns=columns or (), drop=drop or (), header=header, wanted=wanted
+        path,
+        key=key,
+        columns=columns or (),
+        drop=drop or (),
+        header=header,
+        wanted=wanted,
+        only_numbers=only_numbers,
     )
 
 

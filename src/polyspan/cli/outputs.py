@@ -71,6 +71,13 @@ def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -
         _put_frame(frame, part, layout)
 
 
+def whole_where_whole(X: np.ndarray, filled: np.ndarray) -> np.ndarray:
+    """Round what is filled in columns whose observed entries are all whole numbers."""
+    with np.errstate(invalid="ignore"):
+        whole = ((np.rint(X) == X) | np.isnan(X)).all(axis=0)
+    return np.asarray(np.where(whole, np.rint(filled), filled))
+
+
 def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
     import pandas as pd
 
@@ -81,12 +88,21 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
         column = frame.iloc[:, k].copy()
         values = filled[rows, j]
         if as_text:
-            column.iloc[rows] = [repr(value.item()) for value in values]
+            column.iloc[rows] = [_written(value.item(), table.X[:, j]) for value in values]
         else:
-            if not pd.api.types.is_float_dtype(column.dtype):
+            whole = bool((values == np.rint(values)).all())
+            if not (pd.api.types.is_float_dtype(column.dtype) or whole):
                 column = column.astype("Float64")  # integers cannot hold what is filled in
             column.iloc[rows] = values.astype(str(column.dtype).lower())
         frame.isetitem(k, column)
+
+
+def _written(value: float, column: np.ndarray) -> str:
+    """Write a number as those of its column are: whole ones without a point."""
+    seen = column[~np.isnan(column)]
+    if value == round(value) and (seen == np.rint(seen)).all():
+        return str(int(value))
+    return repr(value)
 
 
 def _put_frame(frame: Any, part: Path, layout: Layout) -> None:

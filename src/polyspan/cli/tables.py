@@ -70,6 +70,7 @@ def read_table(
     drop: Sequence[str] = (),
     header: str = "auto",
     wanted: tuple[str, ...] | None = None,
+    only_numbers: bool = False,
 ) -> Table:
     """Read the numbers of a file.
 
@@ -84,6 +85,8 @@ def read_table(
         Whether the first line of a .csv file holds names.
     wanted : tuple of str, default=None
         Names that a model knows: where the file has names, these are taken, in this order.
+    only_numbers : bool, default=False
+        Leave out columns of text, instead of refusing them, and columns without any entry.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
@@ -96,6 +99,8 @@ def read_table(
     used = _chosen(path, names, table.X.shape[1] if names is None else len(names), columns, drop)
     if wanted is not None and names is not None and not columns:
         used = _by_name(path, names, used, wanted)
+    if only_numbers and table.frame is not None:
+        used = _numeric(path, table, used)
     if not used:
         raise CommandError(f"no column of {path} is left: see --columns and --drop")
     X = table.X[:, used] if table.frame is None else _numbers(path, table, used)
@@ -167,6 +172,22 @@ def _read_parquet(path: Path) -> Any:
     except (pyarrow.ArrowException, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise CommandError(f"cannot read {path}: {reason}", Code.UNREADABLE) from error
+
+
+def _numeric(path: Path, table: Table, used: list[int]) -> list[int]:
+    """Return the columns that hold numbers, at least one each; say which others there are."""
+    import pandas as pd
+
+    kept = [k for k in used if pd.api.types.is_numeric_dtype(table.frame.dtypes.iloc[k])]
+    if not kept:
+        raise CommandError(f"{path} has no column of numbers")
+    full = [k for k in kept if table.frame.iloc[:, k].notna().any()]
+    if not full:
+        raise CommandError(f"{path} has no number at all: there is nothing to learn from")
+    empty = [str(k) if table.names is None else table.names[k] for k in kept if k not in full]
+    if empty:
+        say("note", f"columns without any entry stay empty: {', '.join(empty[:10])}")
+    return full
 
 
 def _numbers(path: Path, table: Table, used: list[int]) -> np.ndarray:

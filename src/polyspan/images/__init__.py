@@ -1,0 +1,7 @@
+"""Pictures: remove noise, fill holes."""
+
+from polyspan.images.denoise import denoise_image
+from polyspan.images.inpaint import inpaint_image
+from polyspan.images.noise import estimate_noise
+
+__all__ = ["denoise_image", "estimate_noise", "inpaint_image"]

@@ -1,0 +1,159 @@
+"""Inpainting: holes of patches filled with what subspaces, learned from the picture, expect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from polyspan.images.canvas import Canvas
+from polyspan.images.interpolation import interpolate
+from polyspan.images.pixels import Planes, check_image, spatial_shape
+from polyspan.images.presets import (
+    Preset,
+    check_side,
+    choose,
+    no_convergence_warnings,
+    progress_bar,
+    side_of,
+)
+from polyspan.models import SubspaceMixture
+
+PRESETS = {
+    "fast": Preset(8, 2, 10, 20, 5000, 50.0, anneal_steps=8, max_iter=8, n_refill=4),
+    "best": Preset(8, 1, 20, 20, 15000, 50.0, anneal_steps=15, max_iter=10, n_refill=6),
+}
+
+
+def inpaint_image(
+    image: Any,
+    mask: Any,
+    preset: str = "best",
+    channel_axis: int | None = None,
+    *,
+    model: SubspaceMixture | None = None,
+    random_state: Any = 0,
+    progress: bool = False,
+) -> np.ndarray:
+    """Fill the missing pixels of a picture.
+
+    A smooth interpolation comes first. From its 8×8 patches a mixture of low-rank Gaussians
+    (`SubspaceMixture`) is learned, which then learns on from the patches with their holes, by EM;
+    every hole becomes what the observed pixels of its patches let the mixture expect, averaged
+    over all patches that cover it.
+
+    Parameters
+    ----------
+    image : array-like of shape (height, width), or with channels
+        16×16 pixels or more. Integers count as shares of the largest of their type, as in
+        scikit-image; floats are taken as they are. What is under the mask is not looked at.
+    mask : array-like of shape (height, width)
+        True (or not 0) where a pixel is missing.
+    preset : {"fast", "best"}, default="best"
+        "fast" has half the subspaces and looks at every second patch.
+    channel_axis : int or None, default=None
+        Which axis holds the channels of a colour picture.
+    model : SubspaceMixture, default=None
+        Learned from patches of one plane, as `extract_patches` returns them. None: learned from
+        the picture.
+    random_state : int, RandomState instance or None, default=0
+        Draws the patches to learn from, and the starts.
+    progress : bool, default=False
+        Show a bar; needs rich.
+
+    Returns
+    -------
+    filled : ndarray of the same shape
+        float32 for float16 and float32, else float64; observed pixels as they were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.images import inpaint_image
+    >>> image = np.sin(np.indices((40, 40)).sum(axis=0) / 3.0)
+    >>> mask = np.random.default_rng(0).random(image.shape) < 0.3
+    >>> filled = inpaint_image(np.where(mask, 0, image), mask)
+    >>> bool(np.abs(filled - image).max() < 0.2)
+    True
+    """
+    settings = choose(PRESETS, preset)
+    missing = _check_mask(mask, image, channel_axis)
+    side = settings.side if model is None else side_of(model)
+    picture = Planes.of(image, channel_axis, missing)
+    check_side(missing.shape, side, learned=model is None)
+    rng = check_random_state(random_state)
+    canvases = [Canvas(_holed(plane, missing), side, settings.step) for plane in picture.planes]
+    steps = sum(canvas.n_bands + 1 for canvas in canvases)
+    filled = picture.planes.copy()
+    if missing.any():
+        with progress_bar(progress, steps, "inpaint") as tick:
+            for k, canvas in enumerate(canvases):
+                guess = interpolate(picture.planes[k], missing)
+                found = _fill(canvas, guess, settings, model, rng, tick)
+                filled[k][missing] = np.where(np.isnan(found), guess, found)[missing]
+    result = picture.put_back(filled)
+    return _keep_observed(result, image, missing, channel_axis)
+
+
+def _fill(
+    canvas: Canvas,
+    guess: np.ndarray,
+    settings: Preset,
+    model: SubspaceMixture | None,
+    rng: np.random.RandomState,
+    tick: Callable[[], None],
+) -> np.ndarray:
+    if model is None:
+        seed = int(rng.randint(2**31 - 1))
+        smooth = Canvas(guess, canvas.side, 1).some(
+            settings.n_train, np.random.RandomState(seed)
+        )  # fmt: skip
+        holed = canvas.some(settings.n_train, np.random.RandomState(seed))
+        model = settings.model(len(holed), "shared", rng)
+        with no_convergence_warnings():
+            model.fit(smooth)
+            seen = ~np.isnan(holed).all(axis=1)
+            model.set_params(warm_start=True, max_iter=settings.n_refill).fit(holed[seen])
+    tick()
+    for top, patches in canvas.bands():
+        # Patches without holes have nothing to say about any.
+        rows = np.flatnonzero(np.isnan(patches).any(axis=1))
+        weights = np.zeros(len(patches), dtype=np.float32)
+        if len(rows):
+            patches = patches.copy()
+            patches[rows] = model.impute(patches[rows])
+            weights[rows] = 1.0
+        canvas.add(top, patches, weights)
+        tick()
+    return canvas.mean()
+
+
+def _holed(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    return np.where(missing, np.float32(np.nan), plane)
+
+
+def _check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
+    shape = spatial_shape(check_image(image, channel_axis), channel_axis)
+    missing = np.asarray(mask)
+    if missing.shape != shape:
+        raise ValueError(
+            f"the mask has the shape {missing.shape}, but the image has {shape[0]} rows and "
+            f"{shape[1]} columns: it needs one entry per pixel"
+        )
+    missing = missing.astype(bool)
+    if missing.all():
+        raise ValueError("every pixel of the image is masked: there is nothing to learn from")
+    return missing
+
+
+def _keep_observed(
+    result: np.ndarray, image: Any, missing: np.ndarray, channel_axis: int | None
+) -> np.ndarray:
+    """Put the observed pixels back as they were, to the last digit."""
+    given = np.asarray(image)
+    if given.dtype.kind in "iu":
+        given = given.astype(result.dtype) / np.iinfo(given.dtype).max
+    where = missing if channel_axis is None else np.expand_dims(missing, channel_axis)
+    return np.where(where, result, given.astype(result.dtype))

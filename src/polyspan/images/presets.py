@@ -1,0 +1,103 @@
+"""What "fast" and "best" mean, and the models that pictures are learned with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from polyspan.models import SubspaceMixture
+
+# Rows and columns of the smallest picture that something is learned from.
+SMALLEST = 16
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Sizes of the model and of the work."""
+
+    side: int
+    """Of a patch, in pixels."""
+    step: int
+    """Pixels from one patch to the next."""
+    n_subspaces: int
+    subspace_dim: int
+    n_train: int
+    """Patches to learn from, at most."""
+    closeness: float
+    anneal_steps: int
+    max_iter: int
+    n_refill: int = 0
+    """Steps of EM on the patches with their holes (inpainting)."""
+
+    def model(self, n_patches: int, noise: Any, random_state: Any) -> SubspaceMixture:
+        """Return a model to be fitted to this many patches; small pictures get fewer subspaces."""
+        return SubspaceMixture(
+            int(np.clip(n_patches // 300, 1, self.n_subspaces)),
+            min(self.subspace_dim, self.side**2 - 1),
+            closeness=self.closeness,
+            noise=noise,
+            anneal_steps=self.anneal_steps,
+            max_iter=self.max_iter,
+            tol=1e-4,
+            random_state=random_state,
+        )
+
+
+def choose(presets: dict[str, Preset], name: str) -> Preset:
+    """Return a preset by its name."""
+    if name not in presets:
+        raise ValueError(f"preset={name!r} is none of {', '.join(presets)}")
+    return presets[name]
+
+
+def check_side(shape: tuple[int, ...], side: int, *, learned: bool) -> None:
+    """Raise an error where a picture is smaller than a patch, or too small to learn from."""
+    least = max(side, SMALLEST) if learned else side
+    if min(shape) < least:
+        raise ValueError(
+            f"the image has {shape[0]} rows and {shape[1]} columns: patches of {side}×{side} "
+            f"pixels need at least {least} of both"
+        )
+
+
+def side_of(model: SubspaceMixture) -> int:
+    """Return the side of the square patches that a given model was fitted to."""
+    check_is_fitted(model)
+    side: int = round(model.n_features_in_**0.5)
+    if side * side != model.n_features_in_:
+        raise ValueError(
+            f"the model was fitted to {model.n_features_in_} features, which is no square patch "
+            "of one plane"
+        )
+    return side
+
+
+@contextmanager
+def no_convergence_warnings() -> Iterator[None]:
+    """Say nothing about a fit that a preset has cut short."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+@contextmanager
+def progress_bar(shown: bool, total: int, title: str) -> Iterator[Any]:
+    """Give a function that moves a bar on by one; one that does nothing where it is not shown."""
+    if not shown:
+        yield lambda: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError as error:
+        raise ImportError('a progress bar needs rich: pip install "polyspan[progress]"') from error
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda: bar.advance(task)

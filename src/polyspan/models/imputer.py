@@ -1,0 +1,213 @@
+"""SubspaceImputer: fills the holes of a table, as scikit-learn's imputers do."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.impute import MissingIndicator
+from sklearn.utils import check_random_state
+from sklearn.utils._mask import _get_mask
+from sklearn.utils._param_validation import Interval, MissingValues, StrOptions
+from sklearn.utils.validation import (
+    FLOAT_DTYPES,
+    _check_feature_names_in,
+    check_is_fitted,
+    validate_data,
+)
+
+from polyspan.models.imputer_choice import Fill, Scaling, learn_fill, sizes_to_try
+
+
+class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Fill missing entries with what a mixture of subspaces expects of them.
+
+    A drop-in for `KNNImputer` and `IterativeImputer`. Features are scaled to unit variance; number
+    and dimension of the subspaces are those that predict hidden entries best, one subspace where
+    the samples are few; so is, for every feature, how far to trust the prediction against the
+    mean of the column.
+
+    Parameters
+    ----------
+    n_subspaces : int or "auto", default="auto"
+    subspace_dim : int or "auto", default="auto"
+        "auto": chosen by hidden entries.
+    n_fits : int, default=2
+        Mixtures, from different starts, whose predictions are averaged; one where L=1.
+    missing_values : int, float, str, np.nan or None, default=np.nan
+        What marks a missing entry.
+    add_indicator : bool, default=False
+        Add columns that say where entries were missing, as `MissingIndicator` does.
+    keep_empty_features : bool, default=False
+        Keep columns without any observed entry, filled with 0, instead of dropping them.
+    random_state : int, RandomState instance or None, default=0
+        Draws the hidden entries and the starts.
+
+    Attributes
+    ----------
+    n_subspaces_, subspace_dim_ : int
+        The sizes that were chosen.
+    held_out_error_ : float
+        Root mean squared error of the hidden entries, on standardised features: below 1 is better
+        than the mean of the column.
+    indicator_ : MissingIndicator or None
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    See Also
+    --------
+    SubspaceMixture : the model inside, with all its settings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan import SubspaceImputer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 1)) @ np.ones((1, 4)) + 0.1 * rng.standard_normal((200, 4))
+    >>> holes = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    >>> filled = SubspaceImputer().fit_transform(holes)
+    >>> bool(np.abs(filled - X).max() < 1.0)
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        "n_subspaces": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "subspace_dim": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_fits": [Interval(Integral, 1, None, closed="left")],
+        "missing_values": [MissingValues()],
+        "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int | str = "auto",
+        subspace_dim: int | str = "auto",
+        *,
+        n_fits: int = 2,
+        missing_values: Any = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.n_fits = n_fits
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from the observed entries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self : SubspaceImputer
+        """
+        given = X
+        X, missing = self._validate(X, reset=True)
+        self.indicator_ = None
+        if self.add_indicator:
+            self.indicator_ = MissingIndicator(
+                missing_values=self.missing_values, error_on_new=False
+            ).fit(given)
+        self._seen = ~missing.all(axis=0)
+        rng = check_random_state(self.random_state)
+        X = np.where(missing, np.nan, X)[:, self._seen]
+        scaling = Scaling.of(X)
+        sizes = sizes_to_try(len(X), X.shape[1], self.n_subspaces, self.subspace_dim)
+        self._fill: Fill = learn_fill(scaling, X, sizes, self.n_fits, rng)
+        self.n_subspaces_, self.subspace_dim_ = self._fill.sizes
+        self.held_out_error_ = self._fill.error
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Fill the missing entries; observed ones stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features_out)
+        """
+        check_is_fitted(self)
+        given = X
+        X, missing = self._validate(X, reset=False)
+        out = np.where(missing, 0, X)
+        if missing[:, self._seen].any():
+            holes = np.where(missing, np.nan, X)[:, self._seen]
+            out[:, self._seen] = self._fill.impute(holes)
+        if not self.keep_empty_features:
+            out = out[:, self._seen]
+        if self.indicator_ is not None:
+            out = np.hstack([out, self.indicator_.transform(given).astype(out.dtype)])
+        return np.asarray(out)
+
+    def impute_std(self, X: Any) -> np.ndarray:
+        """Return how sure every filled entry is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        std : ndarray of shape (n_samples, n_features)
+            Standard deviation of the missing entries given the observed ones, in the units of the
+            column; 0 for observed entries, NaN in columns that were never observed. Of the columns
+            of X, whatever `transform` drops or adds.
+        """
+        check_is_fitted(self)
+        X, missing = self._validate(X, reset=False)
+        out = np.where(missing, np.nan, np.zeros(X.shape, dtype=X.dtype))
+        holes = np.where(missing, np.nan, X)[:, self._seen]
+        out[:, self._seen] = self._fill.spread(holes)
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns of the result.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        kept = names if self.keep_empty_features else names[self._seen]
+        if self.indicator_ is None:
+            return np.asarray(kept)
+        return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
+
+    def _validate(self, X: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Check the data and find what is missing."""
+        lenient = self.missing_values is None or (
+            isinstance(self.missing_values, float) and np.isnan(self.missing_values)
+        )
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=FLOAT_DTYPES,
+            ensure_all_finite="allow-nan" if lenient else True,
+        )
+        return X, np.asarray(_get_mask(X, self.missing_values))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        missing = self.missing_values
+        tags.input_tags.allow_nan = missing is None or bool(
+            isinstance(missing, float) and np.isnan(missing)
+        )
+        return tags

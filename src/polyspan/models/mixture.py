@@ -1,0 +1,300 @@
+"""SubspaceMixture: a probabilistic union of subspaces, with soft membership and holes."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from polyspan.arrays import keep_freed_memory, limit_threads, pass_work
+from polyspan.models.checks import check_columns_observed, check_subspace_dim
+from polyspan.models.messages import warn_user
+from polyspan.models.mixture_prediction import MixturePrediction
+from polyspan.models.mixture_start import annealed_start, as_samples, as_watch, noise_rule, pool
+from polyspan.models.progress import FitProgress
+from polyspan.solvers.masked_preparation import observed_mean
+from polyspan.solvers.mixture import Gaussians, Pull
+from polyspan.solvers.mixture_em import MixtureSolution, learn_mixture
+
+
+class SubspaceMixture(MixturePrediction):
+    r"""Mixture of low-rank Gaussians: a union of subspaces with soft membership.
+
+    A sample comes from subspace l with probability π_l, and then from a Gaussian around it,
+
+    .. math:: x \sim N(\mu_l, C_l), \qquad C_l = D_l \,\mathrm{diag}(v_l)\, D_l^T + \sigma_l^2 I
+
+    with D_l an orthonormal basis. `fit` maximises
+
+    .. math:: \sum_i \log \sum_l \pi_l N(x_i; \mu_l, C_l)
+              - \kappa \sum_l \mathrm{KL}\big(N(0, P) \,\|\, N(0, C_l)\big)
+
+    by expectation-maximisation, over the observed entries where some are missing; it never falls.
+    P is the pooled covariance of all samples, and κ the `closeness`: every subspace sees its own
+    samples and, besides, κ samples of the pooled Gaussian.
+
+    Parameters
+    ----------
+    n_subspaces : int, default=3
+        Number L of subspaces.
+    subspace_dim : int, default=1
+        Dimension s of each; 0 for round Gaussians, n_features - 1 for any covariance.
+    closeness : float, default=1.0
+        κ, in samples. 0 is maximum likelihood, a large one makes all covariances equal.
+    affine : bool, default=True
+        Whether every subspace has a mean of its own; otherwise all go through the mean of the
+        samples.
+    center : bool, default=True
+        With `affine=False`: whether that is the mean of the observed entries, or the origin.
+    noise : {"subspace", "shared"} or float, default="subspace"
+        σ_l² of each subspace or one for all, learned; a number is a known standard deviation.
+    n_init : int, default=1
+        Number of starts, of which the one with the highest value is kept.
+    anneal_steps : int, default=20
+        Steps of the start in which memberships go from soft to those of the model.
+    anneal_start : float, default=0.1
+        Inverse temperature of the first of them; the last is 1.
+    max_iter : int, default=100
+        Most iterations of EM.
+    tol : float, default=1e-5
+        EM has converged when an iteration gains no more than this per observed entry.
+    warm_start : bool, default=False
+        Whether a second `fit` starts from what the first has learned, without annealing.
+    random_state : int, RandomState instance or None, default=None
+        Draws the starts.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_subspaces,)
+        π_l.
+    means_ : ndarray of shape (n_subspaces, n_features)
+        μ_l; all equal to `mean_` without `affine`.
+    bases_ : ndarray of shape (n_subspaces, n_features, subspace_dim)
+        Orthonormal bases D_l, by falling variance.
+    variances_ : ndarray of shape (n_subspaces, subspace_dim)
+        v_l: variance along the basis, beyond the noise.
+    noise_variances_ : ndarray of shape (n_subspaces,)
+        σ_l².
+    mean_ : ndarray of shape (n_features,)
+        Mean of the observed entries (zero without `affine` and `center`).
+    labels_ : ndarray of shape (n_samples,)
+        The most probable subspace of every training sample.
+    log_likelihood_ : float
+        What is maximised, at the end: of all samples, with the penalty.
+    log_likelihood_history_ : ndarray
+        The same at the start of EM and after every iteration; never falls.
+    n_iter_ : int
+        Iterations of EM.
+    converged_ : bool
+        Whether it ended by `tol`.
+    n_features_in_, feature_names_in_ : as in all of scikit-learn
+
+    See Also
+    --------
+    SubspaceImputer : fills tables, and chooses the sizes itself.
+
+    Notes
+    -----
+    With one subspace and complete data this is probabilistic PCA (Tipping and Bishop, 1999). σ_l²
+    is kept above 1e-6 of the mean variance. Rows without any observed entry are allowed and teach
+    nothing.
+
+    Complete data of up to 512 features take exact updates, from eigenvectors of m×m covariances.
+    Otherwise every step solves one (s+1)×(s+1) system per feature, and one s×s system per sample
+    and subspace, which equal masks share; memory: a filled copy of X, its mask, L·m·(s+1)² numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan import SubspaceMixture
+    >>> from polyspan.datasets import make_union_of_subspaces, mask_entries
+    >>> data = make_union_of_subspaces((60, 60), n_features=15, subspace_dim=2, spread=0.8,
+    ...                                noise=0.05, random_state=0)
+    >>> X = mask_entries(data.X, 0.1, random_state=0)
+    >>> model = SubspaceMixture(2, 2, random_state=0).fit(X)
+    >>> bool(np.isfinite(model.impute(X)).all())
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        "n_subspaces": [Interval(Integral, 1, None, closed="left")],
+        "subspace_dim": [Interval(Integral, 0, None, closed="left")],
+        "closeness": [Interval(Real, 0, None, closed="left")],
+        "affine": ["boolean"],
+        "center": ["boolean"],
+        "noise": [StrOptions({"subspace", "shared"}), Interval(Real, 0, None, closed="neither")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "anneal_steps": [Interval(Integral, 0, None, closed="left")],
+        "anneal_start": [Interval(Real, 0, 1, closed="right")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int = 3,
+        subspace_dim: int = 1,
+        *,
+        closeness: float = 1.0,
+        affine: bool = True,
+        center: bool = True,
+        noise: Any = "subspace",
+        n_init: int = 1,
+        anneal_steps: int = 20,
+        anneal_start: float = 0.1,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.closeness = closeness
+        self.affine = affine
+        self.center = center
+        self.noise = noise
+        self.n_init = n_init
+        self.anneal_steps = anneal_steps
+        self.anneal_start = anneal_start
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the subspaces from the observed entries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN marks missing entries; never modified.
+        y : ignored
+
+        Returns
+        -------
+        self : SubspaceMixture
+        """
+        X = self._validate(X, reset=True)
+        self._check_sizes(*X.shape)
+        rng = check_random_state(self.random_state)
+        values, observed, mean = self._prepare(X)
+        progress = FitProgress(self, X, y, self.n_init, self.max_iter)
+        work = pass_work(len(X), X.shape[1], self.n_subspaces * (self.subspace_dim + 1))
+        with limit_threads(work):
+            best = self._best(values, observed, mean, rng, progress)
+        for name, value in self._fitted(best.gaussians, mean).items():
+            setattr(self, name, value)
+        self.log_likelihood_ = best.value
+        self.log_likelihood_history_ = np.array(best.history)
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.stopped == "converged"
+        self.labels_ = self._nearest(X)
+        progress.end()
+        if best.stopped == "max_iter":
+            warn_user(
+                f"EM did not converge to tol={self.tol} in max_iter={self.max_iter} iterations: "
+                "raise max_iter or tol",
+                ConvergenceWarning,
+            )
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Learn the subspaces and return the most probable one of every sample."""
+        return np.asarray(self.fit(X, y).labels_)
+
+    def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return centred values with zeros in the holes, the mask (None: complete), the mean."""
+        keep_freed_memory()
+        missing = np.isnan(X)
+        check_columns_observed(missing)
+        mean = np.zeros(X.shape[1], dtype=X.dtype)
+        if self.affine or self.center:
+            mean = observed_mean(X, missing)
+        if not missing.any():
+            return X - mean, None, mean
+        return np.where(missing, X.dtype.type(0), X - mean), ~missing, mean
+
+    def _best(
+        self,
+        values: np.ndarray,
+        observed: np.ndarray | None,
+        mean: np.ndarray,
+        rng: np.random.RandomState,
+        progress: FitProgress,
+    ) -> MixtureSolution:
+        """Run EM from every start and return the best."""
+        rule = noise_rule(self.noise, values, observed)
+        samples = as_samples(values, observed, affine=self.affine, rule=rule)
+        whole, one = pool(samples, self.subspace_dim, rule, rng)
+        pull = Pull(whole, float(self.closeness))
+        found = []
+        going_on = self.warm_start and hasattr(self, "bases_")
+        for k in range(1 if going_on else self.n_init):
+            start = one
+            if going_on:
+                start = self._learned(mean, values.dtype)
+            elif self.n_subspaces > 1:
+                start = annealed_start(
+                    (values, observed),
+                    one,
+                    self.n_subspaces,
+                    pull,
+                    rng,
+                    affine=self.affine,
+                    rule=rule,
+                    steps=self.anneal_steps,
+                    hottest=float(self.anneal_start),
+                )
+            watch = as_watch(progress.monitor(k, lambda current: self._fitted(current, mean)))
+            found.append(
+                learn_mixture(
+                    samples,
+                    start,
+                    pull,
+                    max_iter=self.max_iter,
+                    tol=float(self.tol),
+                    watch=watch,
+                )
+            )
+            progress.end_start(k)
+        return max(found, key=lambda solution: solution.value)
+
+    def _learned(self, mean: np.ndarray, dtype: Any) -> Gaussians:
+        """Return what an earlier fit has learned, about the mean of these samples."""
+        shape = (self.n_subspaces, len(mean), self.subspace_dim)
+        if self.bases_.shape != shape:
+            raise ValueError(
+                f"warm_start goes on from bases of shape {self.bases_.shape}, but n_subspaces, "
+                f"n_features and subspace_dim are {shape}: set warm_start=False"
+            )
+        about = self._gaussians()
+        means = about.means + (self.mean_ - mean) if self.affine else 0 * about.means
+        parts = (about.log_weights, means, about.bases, about.variances, about.noise)
+        return Gaussians(*(part.astype(dtype, copy=False) for part in parts))
+
+    def _fitted(self, gaussians: Gaussians, mean: np.ndarray) -> dict[str, Any]:
+        """Return the attributes that describe the components that EM has reached."""
+        return {
+            "weights_": np.exp(gaussians.log_weights),
+            "means_": gaussians.means + mean,
+            "bases_": gaussians.bases,
+            "variances_": gaussians.variances,
+            "noise_variances_": gaussians.noise,
+            "mean_": mean,
+        }
+
+    def _check_sizes(self, n_samples: int, n_features: int) -> None:
+        check_subspace_dim(self.subspace_dim, n_features)
+        if n_samples < max(2, self.n_subspaces):
+            raise ValueError(
+                f"n_samples={n_samples} is too few for n_subspaces={self.n_subspaces}: every "
+                "subspace needs a sample, and the noise needs two in all"
+            )

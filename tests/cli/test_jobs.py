@@ -1,0 +1,168 @@
+"""Commands for pictures and tables that need no model: what they write and what they refuse."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+RNG = np.random.default_rng(0)
+CLEAN = np.add.outer(np.arange(24) * 6, (np.arange(32) // 8) * 20).astype(np.uint8)
+NOISY = np.clip(CLEAN + 15 * RNG.standard_normal(CLEAN.shape), 0, 255).astype(np.uint8)
+
+
+def saved(pixels, path, mode=None):
+    image = Image.fromarray(pixels)
+    (image if mode is None else image.convert(mode)).save(path)
+    return path
+
+
+def error(path, clean=CLEAN):
+    return np.abs(np.asarray(Image.open(path)).astype(float) - clean).mean()
+
+
+def test_denoise_a_gray_picture(run, tmp_path):
+    saved(NOISY, "photo.png")
+    done = run("denoise", "photo.png", "-o", "out.png")
+    assert done.exit_code == 0, done.output
+    assert "levels removed: out.png" in done.output
+    assert error("out.png") < 0.7 * error("photo.png")
+    done = run("denoise", "photo.png", "--sigma", 15, "--preset", "best", "-q")
+    assert (done.exit_code, done.output) == (0, "")
+    assert error("photo-denoised.png") < 0.7 * error("photo.png")
+
+
+def test_kinds_of_pictures(run, tmp_path):
+    colour = np.dstack([NOISY, NOISY[::-1], NOISY])
+    alpha = RNG.integers(0, 255, CLEAN.shape).astype(np.uint8)
+    saved(np.dstack([colour, alpha]), "rgba.png")
+    assert run("denoise", "rgba.png", "-o", "a.png").exit_code == 0
+    after = np.asarray(Image.open("a.png"))
+    assert np.array_equal(after[..., 3], alpha)
+    assert not np.array_equal(after[..., :3], colour)
+    saved(NOISY.astype(np.uint16) * 257, "deep.png")
+    assert run("denoise", "deep.png", "-o", "b.png").exit_code == 0
+    deep = np.asarray(Image.open("b.png"))
+    assert deep.max() > 255
+    assert np.abs(deep / 257.0 - CLEAN).mean() < 0.7 * error("rgba.png", np.dstack([CLEAN] * 4))
+    saved(colour, "palette.png", "P")
+    done = run("denoise", "palette.png", "-o", "c.png")
+    assert done.exit_code == 0
+    assert "has a palette" in done.output
+    assert Image.open("c.png").mode == "RGB"
+    Image.fromarray(np.dstack([NOISY, alpha])).save("la.png")
+    assert run("denoise", "la.png", "-o", "d.png").exit_code == 0
+    assert Image.open("d.png").mode == "LA"
+
+
+def test_inpaint(run, tmp_path):
+    mask = RNG.random(CLEAN.shape) < 0.3
+    saved(np.where(mask, 0, CLEAN).astype(np.uint8), "photo.png")
+    saved((mask * 255).astype(np.uint8), "mask.png")
+    done = run("inpaint", "photo.png", "--mask", "mask.png")
+    assert done.exit_code == 0, done.output
+    assert f"{mask.sum()} of {mask.size} pixels filled" in done.output
+    after = np.asarray(Image.open("photo-inpainted.png"))
+    assert np.array_equal(after[~mask], CLEAN[~mask])
+    assert error("photo-inpainted.png") < 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("denoise", "none.png"), 3, "does not exist"),
+        (("denoise", "text.png"), 3, "is not a picture"),
+        (("denoise", "cut.png", "-o", "o.png"), 3, "cut.png"),
+        (("denoise", "cmyk.tif", "-o", "o.png"), 3, "mode 'CMYK'"),
+        (("denoise", "small.png"), 1, "need at least 16 of both"),
+        (("denoise", "photo.png", "--preset", "nice"), 1, "none of fast, best"),
+        (("denoise", "photo.png", "-o", "o.gif"), 1, "must end in .png"),
+        (("denoise", "photo.png", "-o", "photo.png"), 1, "the picture itself"),
+        (("denoise", "photo.png", "-o", "text.png"), 4, "--force replaces it"),
+        (("denoise", "deep.png", "-o", "o.jpg"), 1, "needs a name in .png"),
+        (("inpaint", "photo.png"), 2, "--mask"),
+        (("inpaint", "photo.png", "--mask", "small.png"), 1, "one entry per pixel"),
+        (("inpaint", "photo.png", "--mask", "white.png"), 1, "every pixel of the image is masked"),
+    ],
+)
+def test_pictures_that_do_not_fit(run, tmp_path, words, code, message):
+    saved(NOISY, "photo.png")
+    saved(NOISY[:5], "small.png")
+    saved(np.full(CLEAN.shape, 255, dtype=np.uint8), "white.png")
+    saved(NOISY.astype(np.uint16) * 257, "deep.png")
+    saved(np.dstack([NOISY] * 3), "cmyk.tif", "CMYK")
+    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "photo.png").read_bytes()[:300])
+    before = sorted(os.listdir(tmp_path))
+    done = run(*words)
+    assert done.exit_code == code, done.output
+    assert message in " ".join(done.output.replace("│", " ").split())
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def table(n=60):
+    x = RNG.standard_normal(n)
+    frame = pd.DataFrame(
+        {
+            "name": [f"n{k}" for k in range(n)],
+            "a": x,
+            "b": 2 * x + 0.1 * RNG.standard_normal(n),
+            "count": np.rint(10 + 3 * x).astype(int),
+            "empty": np.nan,
+        }
+    )
+    holes = frame.copy()
+    holes["count"] = holes["count"].astype("Int64")
+    for k, name in enumerate(("a", "b", "count")):
+        holes.loc[k::7, name] = None
+    return frame, holes
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_impute_finds_its_own_way(run, tmp_path, ending):
+    frame, holes = table()
+    path = tmp_path / f"t{ending}"
+    holes.to_csv(path, index=False) if ending == ".csv" else holes.to_parquet(path)
+    done = run("impute", path.name, "-o", f"f{ending}")
+    assert done.exit_code == 0, done.output
+    assert "stay empty: empty" in done.output
+    filled = pd.read_csv("f.csv") if ending == ".csv" else pd.read_parquet("f.parquet")
+    assert list(filled.columns) == list(frame.columns)
+    assert list(filled["name"]) == list(frame["name"])
+    assert filled["empty"].isna().all()
+    assert pd.api.types.is_integer_dtype(filled["count"].dtype)
+    for name in ("a", "b", "count"):
+        seen = holes[name].notna()
+        assert (filled[name][seen] == holes[name][seen]).all()
+        off = filled[name].astype(float) - frame[name]
+        assert off.abs().mean() < 0.3 * frame[name].std()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("a,b\nx,y\nz,w\n", 1, "has no column of numbers"),
+        ("a,b\n,\n,\n", 1, "no number at all"),
+        ("", 3, "is empty"),
+    ],
+)
+def test_tables_that_cannot_be_filled(run, tmp_path, text, code, message):
+    (tmp_path / "t.csv").write_text(text)
+    done = run("impute", "t.csv", "-o", "f.csv")
+    assert done.exit_code == code, done.output
+    assert message in done.output
+    assert os.listdir(tmp_path) == ["t.csv"]
+
+
+def test_tables_with_little_to_do(run, tmp_path):
+    (tmp_path / "one.csv").write_text("a,b\n1,\n")
+    assert run("impute", "one.csv", "-o", "f.csv").exit_code == 0
+    assert (tmp_path / "f.csv").read_text() == "a,b\n1,\n"
+    (tmp_path / "same.csv").write_text("a,b\n" + "5,1\n" * 5 + ",2\n")
+    assert run("impute", "same.csv", "-o", "g.csv").exit_code == 0
+    assert (tmp_path / "g.csv").read_text().splitlines()[-1] == "5,2"
+    (tmp_path / "full.csv").write_text("a,b\n1,2.50\n3,4\n")
+    done = run("impute", "full.csv", "-o", "h.csv")
+    assert "has no missing entries" in done.output
+    assert (tmp_path / "h.csv").read_text() == (tmp_path / "full.csv").read_text()

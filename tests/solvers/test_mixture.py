@@ -1,0 +1,202 @@
+"""EM on low-rank Gaussians: never falls, equals the dense formulas, in any namespace."""
+
+import importlib.util
+
+import array_api_strict
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
+
+from polyspan.models.mixture_start import as_samples, find_patterns
+from polyspan.solvers.mixture import Gaussians, Pull, log_densities, share_out
+from polyspan.solvers.mixture_complete import CompleteSamples
+from polyspan.solvers.mixture_em import learn_mixture
+from polyspan.solvers.mixture_masked import MaskedSamples
+from polyspan.solvers.mixture_noise import NoiseRule, low_rank
+from polyspan.solvers.mixture_patterns import Patterns, posterior_factors
+
+NAMESPACES = [np, array_api_strict]
+if importlib.util.find_spec("torch"):  # not in the extra: too large for every machine
+    from array_api_compat import torch
+
+    NAMESPACES.append(torch)
+
+
+def draw_gaussians(rng, L=3, m=6, s=2):
+    bases, _ = np.linalg.qr(rng.standard_normal((L, m, s)))
+    shares = rng.uniform(0.5, 1.5, L)
+    return Gaussians(
+        np.log(shares / shares.sum()),
+        rng.standard_normal((L, m)),
+        bases,
+        np.sort(rng.uniform(0.5, 4, (L, s)))[:, ::-1].copy(),
+        rng.uniform(0.1, 0.5, L),
+    )
+
+
+def covariance(g, p):
+    C = (g.bases[p] * g.variances[p]) @ g.bases[p].T
+    return C + g.noise[p] * np.eye(len(C))
+
+
+def moved(gaussians, xp):
+    return Gaussians(*(xp.asarray(a) for a in vars(gaussians).values()))
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.4])
+@pytest.mark.parametrize("s", [0, 2, 5])
+def test_densities_equal_the_dense_ones(holes, s):
+    rng = np.random.default_rng(0)
+    g = draw_gaussians(rng, s=s)
+    X = rng.standard_normal((40, 6)) * 2
+    observed = rng.uniform(size=X.shape) >= holes
+    observed[:10] = observed[0]  # one mask that recurs
+    patterns = find_patterns(np.where(observed, X, 0), observed)
+    assert len(patterns.together) == 1
+    joint = np.empty((40, 3))
+    for group in patterns.groups(3, s):
+        joint[group.rows] = posterior_factors(group, g)[0]
+    for i, (x, o) in enumerate(zip(X, observed, strict=True)):
+        for p in range(3):
+            C = covariance(g, p)[np.ix_(o, o)]
+            dense = multivariate_normal.logpdf(x[o], g.means[p][o], C) if o.any() else 0.0
+            assert_allclose(joint[i, p], g.log_weights[p] + dense)
+    if not holes:
+        assert_allclose(log_densities(X, g)[0], joint)
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 3),
+    st.integers(0, 4),
+    st.sampled_from([0.0, 0.5, 20.0]),
+    st.booleans(),
+    st.sampled_from(["subspace", "shared", "fixed"]),
+    st.sampled_from([None, 0.2, 0.7]),
+)
+def test_the_penalised_likelihood_never_falls(seed, L, s, closeness, affine, kind, holes):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 5)) @ rng.standard_normal((5, 5))
+    observed = None if holes is None else rng.uniform(size=X.shape) >= holes
+    if observed is not None:
+        X = np.where(observed, X, 0)
+    samples = as_samples(X, observed, affine=affine, rule=NoiseRule(kind, 1e-3, 0.3))
+    start = draw_gaussians(rng, L, 5, s)
+    if not affine:
+        start = Gaussians(start.log_weights, 0 * start.means, *list(vars(start).values())[2:])
+    pull = Pull(draw_gaussians(rng, 1, 5, 2), closeness)
+    # The start need not obey the rule of the noise: what counts is what EM makes of it.
+    start = samples.maximise(start, samples.expect(start)[1], pull)
+    history = learn_mixture(samples, start, pull, max_iter=15, tol=-1.0).history
+    assert len(history) > 2
+    rises = np.diff(history)
+    assert rises.min() >= -1e-8 * (1 + abs(history[-1]))
+
+
+@pytest.mark.parametrize("kind", ["subspace", "shared", "fixed"])
+def test_the_exact_update_beats_its_neighbours(kind):
+    rng = np.random.default_rng(1)
+    M = np.stack([a @ a.T / 4 for a in rng.standard_normal((2, 5, 8))])
+    counts = np.array([10.0, 25.0])
+    bases, variances, noise = low_rank(M, counts, 2, NoiseRule(kind, 1e-3, 0.7))
+
+    def value(bases, variances, noise):
+        g = Gaussians(np.zeros(2), np.zeros((2, 5)), bases, variances, noise)
+        dense = [covariance(g, p) for p in range(2)]
+        terms = [np.linalg.slogdet(C)[1] + np.trace(np.linalg.solve(C, S))
+                 for C, S in zip(dense, M, strict=True)]  # fmt: skip
+        return -0.5 * float(counts @ np.array(terms))
+
+    best = value(bases, variances, noise)
+    for _ in range(200):
+        near, _ = np.linalg.qr(bases + 0.05 * rng.standard_normal(bases.shape))
+        other = noise
+        if kind != "fixed":
+            other = noise * np.exp(0.1 * rng.standard_normal(1 if kind == "shared" else 2))
+        longer = variances * np.exp(0.1 * rng.standard_normal(variances.shape))
+        assert value(near, longer, other) <= best + 1e-9
+
+
+def test_shared_noise_takes_in_directions_without_variance():
+    M = np.stack([np.diag([5.0, 4.0, 0.1, 0.1]), np.diag([2.0, 1.9, 1.8, 1.7])])
+    _, variances, noise = low_rank(M, np.array([1.0, 1.0]), 2, NoiseRule("shared", 1e-6))
+    expected = (0.1 + 0.1 + 1.8 + 1.7) / 4
+    assert_allclose(noise, [expected, expected])
+    assert_allclose(variances, [[5 - expected, 4 - expected], [2 - expected, 1.9 - expected]])
+    M[1] = np.diag([0.3, 0.2, 0.1, 0.1])
+    M[0] = np.diag([5.0, 4.0, 2.0, 2.0])
+    _, variances, noise = low_rank(M, np.array([1.0, 1.0]), 2, NoiseRule("shared", 1e-6))
+    assert_allclose(noise, [(2 + 2 + 0.3 + 0.2 + 0.1 + 0.1) / 6] * 2)
+    assert_allclose(variances[1], 0)
+
+
+def test_the_penalty_is_a_divergence():
+    rng = np.random.default_rng(2)
+    pooled = draw_gaussians(rng, 1, 6, 3)
+    assert_allclose(Pull(pooled, 3.0).penalty(pooled), 0, atol=1e-12)
+    g = draw_gaussians(rng)
+    P = covariance(pooled, 0)
+    expected = 0.0
+    for p in range(3):
+        C = covariance(g, p)
+        logs = np.linalg.slogdet(C)[1] - np.linalg.slogdet(P)[1]
+        expected += 0.5 * (np.trace(np.linalg.solve(C, P)) - 6 + logs)
+    assert_allclose(Pull(pooled, 3.0).penalty(g), 3 * expected)
+    assert_allclose(Pull(pooled, 3.0).dense(), P)
+
+
+@pytest.mark.parametrize("xp", NAMESPACES, ids=lambda xp: xp.__name__.split(".")[-1])
+@pytest.mark.parametrize("holes", [0.0, 0.3])
+def test_every_namespace_gives_the_same(xp, holes):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 6))
+    observed = rng.uniform(size=X.shape) >= holes
+    observed[:12] = observed[0]
+    start, pull = draw_gaussians(rng), Pull(draw_gaussians(rng, 1, 6, 3), 2.0)
+    rule = NoiseRule("subspace", 1e-4)
+    values = np.where(observed, X, 0)
+    patterns = find_patterns(values, observed)
+    theirs = Patterns(
+        xp.asarray(values),
+        xp.asarray(patterns.observed),
+        tuple(xp.asarray(rows) for rows in patterns.together),
+        xp.asarray(patterns.single),
+    )
+    both = [(MaskedSamples(patterns, True, rule), MaskedSamples(theirs, True, rule))]
+    if not holes:
+        both.append((CompleteSamples(X, True, rule), CompleteSamples(xp.asarray(X), True, rule)))
+    for ours, other in both:
+        expected = learn_mixture(ours, start, pull, max_iter=5, tol=0.0)
+        found = learn_mixture(
+            other, moved(start, xp), Pull(moved(pull.pooled, xp), 2.0), max_iter=5, tol=0.0
+        )
+        assert_allclose(found.history, expected.history, rtol=1e-10)
+        assert_allclose(
+            np.asarray(found.gaussians.variances), expected.gaussians.variances, rtol=1e-6
+        )
+
+
+def test_chunks_change_nothing(monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((300, 6))
+    observed = rng.uniform(size=X.shape) > 0.3
+    samples = MaskedSamples(
+        find_patterns(np.where(observed, X, 0), observed), True, NoiseRule("subspace", 1e-4)
+    )
+    start, pull = draw_gaussians(rng), Pull(draw_gaussians(rng, 1, 6, 3), 2.0)
+    whole = learn_mixture(samples, start, pull, max_iter=4, tol=0.0)
+    monkeypatch.setattr("polyspan.solvers.mixture_patterns.CHUNK_BYTES", 4000)
+    assert len(list(samples.patterns.groups(3, 2))) > 10
+    parts = learn_mixture(samples, start, pull, max_iter=4, tol=0.0)
+    assert_allclose(parts.history, whole.history, rtol=1e-11)
+
+
+def test_shares_at_a_temperature():
+    joint = np.array([[0.0, -2.0], [-1000.0, -1001.0]])
+    shares, logs = share_out(joint, 0.5)
+    assert_allclose(shares[0], np.exp([0, -1]) / np.exp([0, -1]).sum())
+    assert_allclose(logs[0], 2 * np.log(1 + np.exp(-1)))
+    assert np.isfinite(share_out(joint)[1]).all()
