@@ -122,7 +122,7 @@ def tables() -> dict[str, np.ndarray]:
     from sklearn import datasets
 
     found = {}
-    for name in ("digits", "breast_cancer", "diabetes", "iris", "wine", "linnerud"):
+    for name in ("breast_cancer", "diabetes", "iris", "wine", "linnerud", "digits"):
         X = getattr(datasets, f"load_{name}")().data.astype(float)
         X = X[:, X.std(axis=0) > 0]
         found[name] = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -19,7 +19,7 @@ PER_SUBSPACE = 80
 MOST_SUBSPACES = 20
 # A feature's own slope counts as much as the common one when this many entries were hidden in it;
 # the common one as much as none at all when this many were hidden in all.
-TRUST, COMMON_TRUST = 20.0, 5.0
+TRUST, COMMON_TRUST = 60.0, 5.0
 CLOSENESS = 30.0
 # Steps of EM from an annealed start, and of those that take in the hidden entries in the end.
 ITERATIONS, LAST_ITERATIONS = 4, 2
@@ -166,7 +166,9 @@ def learn_fill(
         return none
     fill = best[1]
     number, dim = fill.sizes
-    first = fill.models[0].set_params(warm_start=True, max_iter=LAST_ITERATIONS)
+    first = fill.models[0].set_params(warm_start=True)
+    if number > 1:
+        first.set_params(max_iter=LAST_ITERATIONS)
     others = [fitted(inner, number, dim, rng) for _ in range(n_fits - 1 if number > 1 else 0)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -183,7 +185,7 @@ def fitted(X: np.ndarray, number: int, dim: int, rng: np.random.RandomState) -> 
         noise="shared",
         max_iter=ITERATIONS if number > 1 else 8 * ITERATIONS,
         anneal_steps=8,
-        tol=1e-4,
+        tol=1e-4 if number > 1 else 1e-5,
         random_state=rng,
     )
     with warnings.catch_warnings():
