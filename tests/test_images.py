@@ -125,9 +125,16 @@ def test_bands_are_as_good_as_the_whole(monkeypatch):
     assert_allclose(canvas.mean(), GRAY, atol=1e-6)
 
 
-def test_a_bar_is_shown(capsys):
+def test_a_bar_is_shown(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws bars on terminals alone
     denoise_image(NOISY[:20, :20], 0.1, progress=True)
+    shown = capsys.readouterr()
+    assert "100%" in shown.out + shown.err
     inpaint_image(NOISY[:20, :20], MASK[:20, :20], "fast", progress=True)
+    shown = capsys.readouterr()
+    assert "100%" in shown.out + shown.err
+    denoise_image(NOISY[:20, :20], 0.1, progress=False)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
