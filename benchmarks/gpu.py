@@ -11,6 +11,10 @@ import os
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # before NumPy is loaded: a BLAS reads it once
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn asks for it before it dispatches
+
+import importlib
+import importlib.util
 import json
 import platform
 import time
@@ -20,12 +24,15 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+import sklearn
 import torch
 from joblib import Parallel, delayed
+from sklearn.base import clone
 
-from polyspan import MiCUSaL
+from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceMixture
+from polyspan.arrays import to_numpy
 from polyspan.batch import fit_micusal
-from polyspan.datasets import make_union_of_subspaces
+from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
 from polyspan.solvers.preparation import prepare
 from polyspan.solvers.problem import Problem
@@ -56,17 +63,67 @@ def main() -> None:
         print("There is no CUDA device here: tiny sizes are checked on the CPU.\n", flush=True)
     sizes = Sizes() if has_gpu else TINY
     report = {"machine": machine(device), "rows": []}
+    for name, move in namespaces(device):
+        row = estimators_agree(name, move)
+        report["rows"].append(row)
+        print(json.dumps(row), flush=True)
     for measure in (many_problems, large_iteration, against_a_core):
         row = measure(sizes, device)
         report["rows"].append(row)
         print(json.dumps(row), flush=True)
         if has_gpu:
             torch.cuda.empty_cache()
-    print("\n" + table(report["rows"]) + "\n")
+    print("\n" + table([row for row in report["rows"] if "seconds" in row]) + "\n")
     print(json.dumps(report, indent=2))
     failed = [row["row"] for row in report["rows"] if not row["correct"]]
     if failed:
         raise SystemExit(f"results differ from those of NumPy: {', '.join(failed)}")
+
+
+def namespaces(device: torch.device) -> list[tuple[str, Callable[[np.ndarray], Any]]]:
+    """Return how to move a NumPy array to PyTorch and, where it is installed, to CuPy."""
+    found: list[tuple[str, Callable[[np.ndarray], Any]]] = [
+        (f"PyTorch, {device.type}", lambda a: torch.asarray(a, device=device))
+    ]
+    if device.type == "cuda" and importlib.util.find_spec("cupy"):
+        cupy = importlib.import_module("cupy")
+        found.append((f"CuPy {cupy.__version__}", cupy.asarray))
+    return found
+
+
+def estimators_agree(name: str, move: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+    """Fit every estimator that takes such arrays, and compare with NumPy."""
+    X = make_union_of_subspaces(
+        (60, 60, 60), n_features=40, subspace_dim=3, spread=0.3, noise=0.05, random_state=0
+    ).X
+    kernel = {"kernel": "rbf", "gamma": 0.5}
+    models = [
+        (MiCUSaL(3, 3, random_state=0), X),
+        (MiCUSaL(3, 3, init="random", random_state=0), X),
+        (MiCUSaL(3, 3, solver="exact", random_state=0), X),
+        (MiCUSaL(3, 3, affine=True, random_state=0), X),
+        (RobustMiCUSaL(3, 3, random_state=0), mask_entries(X, 0.2, random_state=0)),
+        (MCKUSaL(3, 3, **kernel, init="spectral", random_state=0), X),
+        (MCKUSaL(3, 3, **kernel, init="gkiop", random_state=0), X),
+        (MCKUSaL(3, 3, **kernel, low_rank=50, random_state=0), X),
+        (SubspaceMixture(3, 3, random_state=0), X),
+        (SubspaceMixture(3, 3, random_state=0), mask_entries(X, 0.2, random_state=0)),
+    ]
+    apart = 0.0
+    with sklearn.config_context(array_api_dispatch=True):
+        for model, data in models:
+            there, there_model = move(data), clone(model).fit(move(data))
+            model.fit(data)
+            for method in ("predict", "transform", "reconstruct", "score"):
+                expected = np.asarray(getattr(model, method)(data))
+                found = to_numpy(getattr(there_model, method)(there))
+                error = np.max(np.abs(found - expected)) / np.max(np.abs(expected))
+                apart = max(apart, float(error))
+    return {
+        "row": f"{len(models)} estimators, {name}",
+        "largest relative difference of results": apart,
+        "correct": apart < 1e-8,
+    }
 
 
 def many_problems(sizes: Sizes, device: torch.device) -> dict[str, Any]:

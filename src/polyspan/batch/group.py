@@ -22,7 +22,8 @@ from polyspan.batch.starts import Starts
 from polyspan.geometry import orthonormal_columns
 from polyspan.models.micusal import MiCUSaL
 from polyspan.solvers.annealing import temperatures
-from polyspan.solvers.batched import Batch, Runs, cool, learn, nearest, pool
+from polyspan.solvers.batched import Batch, cool, nearest, pool
+from polyspan.solvers.batched_runs import Runs, learn
 from polyspan.solvers.micusal import Rules, refill_empty
 from polyspan.solvers.problem import Problem, Solution
 
@@ -64,23 +65,24 @@ class Group:
         if self._span is not None:
             X = X @ self._span
         self._batch = Batch.of(X, float(model.lam))
-        self._pooled, self._bases = starts.draw(which, X.shape[2])
+        self._pooled, bases = starts.draw(which, X.shape[2])
         if given is not None and self._span is not None:
-            self._bases = transpose(self._span)[:, None, None, ...] @ self._bases
+            bases = transpose(self._span)[:, None, None, ...] @ bases
+        self._frames = xp.asarray(transpose(bases), copy=True)
 
     def fit(self) -> Group:
         """Run all starts and keep the best of every problem."""
-        batch, bases, xp = self._batch, self._bases, namespace(self._bases)
-        pooled, residual, ritz = pool(batch, self._pooled)
+        batch, frames, xp = self._batch, self._frames, namespace(self._frames)
+        pooled, residual, ritz = pool(batch, transpose(self._pooled))
         self.n_narrow = _count_narrow(ritz, max(batch.X.shape[1:]))
         if isinstance(self._model.init, str) and self._model.init == "anneal":
             n = batch.X.shape[1]
-            least = 1e4 * float(xp.finfo(bases.dtype).smallest_normal)
-            rounding = machine_epsilon(bases) * batch.total / n
+            least = 1e4 * float(xp.finfo(frames.dtype).smallest_normal)
+            rounding = machine_epsilon(frames) * batch.total / n
             units = xp.clip(xp.maximum(residual / n, rounding), least, None)
             steps = temperatures(1.0, *self._model.anneal_range, self._model.anneal_steps)
-            bases = cool(batch, bases, units, steps)
-        runs = self._refilled(batch, learn(batch, bases, self._rules, self._max_bytes))
+            frames = cool(batch, frames, units, steps)
+        runs = self._refilled(batch, learn(batch, frames, self._rules, self._max_bytes))
         best = self._best(runs)
         self._keep(self._or_pooled(best, pooled, to_numpy(residual)))
         return self
@@ -92,16 +94,16 @@ class Group:
             norms = namespace(rows.X).sum(rows.X * rows.X, axis=1)
             problem = Problem(rows, norms, float(batch.total[p]), batch.lam)
             value, n_iter = float(runs.objective[p, r]), int(runs.n_iter[p, r])
-            labels = nearest(batch.take(np.array([p])), runs.bases[p : p + 1, r : r + 1, ...])[0]
+            labels = nearest(batch.take(np.array([p])), runs.frames[p : p + 1, r : r + 1, ...])[0]
             reached = Solution(
-                runs.bases[p, r, ...], labels[0, :, 0], moved_to(runs.counts[p, r], rows.X),
-                value, value, (value,), n_iter, "converged",
+                transpose(runs.frames[p, r, ...]), labels[0, 0, :],
+                moved_to(runs.counts[p, r], rows.X), value, value, (value,), n_iter, "converged",
             )  # fmt: skip
             found = refill_empty(problem, reached, self._rules)
             if found is reached:
                 continue
-            runs = replace(runs, bases=namespace(rows.X).asarray(runs.bases, copy=True))
-            runs.bases[p, r, ...] = found.bases
+            runs = replace(runs, frames=namespace(rows.X).asarray(runs.frames, copy=True))
+            runs.frames[p, r, ...] = transpose(found.bases)
             runs.objective[p, r], runs.n_iter[p, r] = found.objective, found.n_iter
             runs.converged[p, r] = found.stopped == "converged"
             runs.counts[p, r] = to_numpy(found.counts)
@@ -109,29 +111,29 @@ class Group:
 
     def _best(self, runs: Runs) -> Runs:
         """Return the lowest run of every problem; of those that met the first, as `MiCUSaL`."""
-        xp = namespace(runs.bases)
+        xp = namespace(runs.frames)
         lowest = runs.objective.min(axis=1, keepdims=True)
         chosen = (runs.objective <= lowest + 1e-9 * np.abs(lowest)).argmax(axis=1)
         problems = np.arange(len(chosen))
-        at = moved_to(problems * runs.objective.shape[1] + chosen, runs.bases)
-        flat = xp.reshape(runs.bases, (-1, 1, *runs.bases.shape[2:]))
+        at = moved_to(problems * runs.objective.shape[1] + chosen, runs.frames)
+        flat = xp.reshape(runs.frames, (-1, 1, *runs.frames.shape[2:]))
         fields = (runs.objective, runs.n_iter, runs.converged, runs.counts)
         return Runs(xp.take(flat, at, axis=0), *(f[problems, chosen][:, None] for f in fields))
 
     def _or_pooled(self, best: Runs, pooled: Array, residual: np.ndarray) -> Runs:
         """Go on from copies of the pooled subspace where no run ended below it, as `MiCUSaL`."""
-        xp, lam = namespace(best.bases), self._batch.lam
+        xp, lam = namespace(best.frames), self._batch.lam
         value = residual * (1.0 if math.isinf(lam) else lam)
         above = np.flatnonzero(~(best.objective[:, 0] <= value * (1 + 1e-9)))
         if not len(above):
             return best
         some = self._batch.take(above)
         copies = xp.take(pooled, moved_to(above, pooled), axis=0)[:, None, None, ...]
-        copies = xp.broadcast_to(copies, (len(above), *best.bases.shape[1:]))
+        copies = xp.broadcast_to(copies, (len(above), *best.frames.shape[1:]))
         found = self._refilled(some, learn(some, copies, self._rules, self._max_bytes))
         order = np.arange(len(value))
         order[above] = len(value) + np.arange(len(above))
-        joined = xp.concat([best.bases, found.bases], axis=0)
+        joined = xp.concat([best.frames, found.frames], axis=0)
         pairs = [
             (best.objective, found.objective),
             (best.n_iter, found.n_iter),
@@ -142,8 +144,8 @@ class Group:
         return Runs(xp.take(joined, moved_to(order, joined), axis=0), *fields)
 
     def _keep(self, best: Runs) -> None:
-        bases = best.bases[:, 0, ...]
-        labels = nearest(self._batch, best.bases)[0][:, :, 0]
+        bases = transpose(best.frames[:, 0, ...])
+        labels = nearest(self._batch, best.frames)[0][:, 0, :]
         if self._span is not None:
             bases = self._span[:, None, ...] @ bases
         values = (best.objective, best.n_iter, best.converged)

@@ -137,7 +137,8 @@ def _checked(X: Any) -> Array:
             f"X contains NaN or infinity in {len(bad)} of {len(largest)} problems (the first is "
             f"{bad[0]}): batches need complete data"
         )
-    if any(power_of_two_scale(float(v), machine_epsilon(X)) != 1.0 for v in largest):
+    extremes = (largest.max(), np.min(largest, initial=np.inf, where=largest > 0))
+    if any(power_of_two_scale(float(v), machine_epsilon(X)) != 1.0 for v in extremes):
         raise ValueError(
             f"entries of X go from {largest.min():.3g} to {largest.max():.3g} in size, and their "
             "squares would leave the range of the type: scale X"

@@ -39,16 +39,24 @@ def orthonormal_step(a: Array) -> Array:
     A QR decomposition of many thin matrices is what accelerators are bad at (seconds for those of
     a thousand small problems): there it is Cholesky's, from products.
     """
-    if is_host(a):
-        return orthonormal_columns(a)
-    return cholesky_orthonormal(a)
+    return orthonormal_columns(a) if is_host(a) else cholesky_orthonormal(a)
+
+
+def orthonormal_rows(a: Array) -> Array:
+    """Return the same for matrices whose rows are to be orthonormal."""
+    return transpose(orthonormal_columns(transpose(a))) if is_host(a) else cholesky_rows(a)
 
 
 def cholesky_orthonormal(a: Array) -> Array:
-    """Orthonormalise a stack of tall matrices by two passes of A ← A R⁻¹, RᵀR = AᵀA.
+    """Orthonormalise the columns of a stack of tall matrices; see `cholesky_rows`."""
+    return transpose(cholesky_rows(transpose(a)))
+
+
+def cholesky_rows(a: Array) -> Array:
+    """Orthonormalise the rows of a stack of wide matrices by two passes of A ← L⁻¹A, LLᵀ = AAᵀ.
 
     Gram matrices are in double precision. The first pass leaves an error of rounding times the
-    square of the condition, the second none; where the columns are far from dependent one will
+    square of the condition, the second none; where the rows are far from dependent one will
     do. Where they are too dependent for two, Householder QR takes over, for those matrices alone.
     """
     xp = namespace(a)
@@ -57,40 +65,43 @@ def cholesky_orthonormal(a: Array) -> Array:
     lower = _cholesky(a)
     pivots = xp.linalg.diagonal(lower)
     largest, smallest = xp.max(pivots, axis=1), xp.min(pivots, axis=1)
+    spread = smallest / largest * xp.astype(smallest > SMALLEST_PIVOT, smallest.dtype)
     least = NARROWEST_PIVOTS * max(machine_epsilon(lower) ** 0.5, machine_epsilon(a))
-    fine = to_numpy((smallest > least * largest) & (smallest > SMALLEST_PIVOT))  # NaN is not
-    if fine.all():
-        return xp.reshape(_passes(a, lower, float(xp.min(smallest / largest))), shape)
+    narrowest = float(xp.min(spread))  # all that is fetched where all is well
+    if narrowest > least:  # NaN is not
+        return xp.reshape(_passes(a, lower, narrowest), shape)
+    fine = to_numpy(spread) > least
     kept, bad = np.flatnonzero(fine), np.flatnonzero(~fine)
     chosen = moved_to(kept, a)
+    others = transpose(xp.take(a, moved_to(bad, a), axis=0))
     parts = [
         _passes(xp.take(a, chosen, axis=0), xp.take(lower, chosen, axis=0), 0.0),
-        orthonormal_columns(xp.take(a, moved_to(bad, a), axis=0)),
+        transpose(orthonormal_columns(others)),
     ]
     back = np.argsort(np.concatenate([kept, bad]))
     return xp.reshape(xp.take(xp.concat(parts, axis=0), moved_to(back, a), axis=0), shape)
 
 
 def _cholesky(a: Array) -> Array:
-    """Return the lower factors of AᵀA, lifted by rounding so that they exist at any rank."""
+    """Return the lower factors of AAᵀ, lifted by rounding so that they exist at any rank."""
     xp = namespace(a)
     wide = xp.astype(a, xp.float64, copy=False)
-    gram = transpose(wide) @ wide
+    gram = wide @ transpose(wide)
     largest = xp.max(xp.linalg.diagonal(gram), axis=1)[:, None, None]
-    # A matrix of zeros gets a factor too; its pivots say that it is of no use.
+    # A matrix of zeros gets a factor too, as does one that is not finite, which shows on the
+    # diagonal of its Gram matrix; their pivots say that they are of no use.
     unit = identity(gram.shape[-1], gram)
     tiny = xp.finfo(gram.dtype).smallest_normal
     lift = largest * (16.0 * gram.shape[-1] * machine_epsilon(gram)) + tiny
-    finite = xp.isfinite(xp.sum(gram, axis=(1, 2), keepdims=True))
-    return xp.linalg.cholesky(xp.where(finite, gram + lift * unit, tiny * unit))
+    return xp.linalg.cholesky(xp.where(xp.isfinite(largest), gram + lift * unit, tiny * unit))
 
 
 def _passes(a: Array, lower: Array, narrowest: float) -> Array:
     xp = namespace(a)
-    a = a @ xp.astype(transpose(xp.linalg.inv(lower)), a.dtype, copy=False)
+    a = xp.astype(xp.linalg.inv(lower), a.dtype, copy=False) @ a
     if narrowest > WIDE_PIVOTS and machine_epsilon(a) < 1e-10:
         return a
-    return a @ xp.astype(transpose(xp.linalg.inv(_cholesky(a))), a.dtype, copy=False)
+    return xp.astype(xp.linalg.inv(_cholesky(a)), a.dtype, copy=False) @ a
 
 
 def range_basis(a: Array) -> Array:

@@ -6,7 +6,6 @@ where everything happens, otherwise whatever comes in becomes a NumPy array.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from sklearn.utils import get_tags
@@ -14,6 +13,9 @@ from sklearn.utils._array_api import check_same_namespace, get_namespace
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan.arrays import Array, device, is_numpy, namespace, row_slices, rows_at_once
+
+# Namespaces and devices that have all operations.
+_COMPLETE: set[tuple[str, str]] = set()
 
 
 def validated(
@@ -64,10 +66,13 @@ def count_missing(X: Array) -> int:
 
 def check_device(X: Array) -> None:
     """Raise an error where the device lacks an operation that fitting needs."""
-    _check_operations(namespace(X), device(X))
+    xp, where = namespace(X), device(X)
+    kind = (xp.__name__, str(where))  # not all devices can be hashed
+    if kind not in _COMPLETE:
+        _check_operations(xp, where)
+        _COMPLETE.add(kind)
 
 
-@cache
 def _check_operations(xp: Any, where: Any) -> None:
     try:
         one = xp.ones((2, 1, 1), dtype=xp.float64, device=where)

@@ -190,10 +190,10 @@ def _count(labels: Array, n_subspaces: int) -> Array:
     return moved_to(counts, labels, xp.int64)
 
 
-def softmax(x: Array) -> tuple[Array, Array]:
+def softmax(x: Array, axis: int = -1) -> tuple[Array, Array]:
     """Return weights and their logarithms; the largest exponent is 0, so nothing overflows."""
     xp = namespace(x)
-    shifted = x - xp.max(x, axis=-1, keepdims=True)
+    shifted = x - xp.max(x, axis=axis, keepdims=True)
     powers = xp.exp(shifted)
-    total = xp.sum(powers, axis=-1, keepdims=True)
+    total = xp.sum(powers, axis=axis, keepdims=True)
     return powers / total, shifted - xp.log(total)

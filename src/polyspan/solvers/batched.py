@@ -1,48 +1,41 @@
-"""Algorithm 1 for many problems of one shape at once, as batched products.
+"""The steps of Algorithm 1 for many problems of one shape at once, as batched products.
 
 What `solvers.micusal` does for the starts of one problem is done here for all starts of all
-problems: bases have the shape (n_problems, n_starts, n_subspaces, n_features, subspace_dim). Every
-iteration fetches one number per run, the objective; nothing loops over problems.
+problems, and nothing loops over problems. Bases are held as rows, D_lᵀ, in an array of the shape
+(n_problems, n_starts, n_subspaces, subspace_dim, n_features): the bases of a subspace, of a run
+and of a problem are then all matrices without a copy, and no product meets a short last axis.
+`batched_runs` takes the steps until every run is over.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from polyspan.arrays import (
     Array,
+    device,
     float64_sum,
     is_host,
-    item_bytes,
     machine_epsilon,
+    members_of,
     moved_to,
     namespace,
-    one_hot,
     to_numpy,
     transpose,
     zeros,
 )
-from polyspan.geometry import closeness_of_gram, side_by_side
+from polyspan.geometry import closeness_of_gram, orthonormal_rows
 from polyspan.solvers.annealing import POOLED_STEPS
 from polyspan.solvers.assignment import softmax
-from polyspan.solvers.member_sums import gathered_sums
-from polyspan.solvers.micusal import Rules
 from polyspan.solvers.problem import Balance
-from polyspan.solvers.projections import energies
-from polyspan.solvers.updates import power_update
 
 # On a CPU a product of a problem and a run of this many terms is worth gathering the members for;
 # smaller ones are over before Python has named them.
 GATHERED_FROM = 1_000_000
-# Moving data costs about one iteration: it pays once this share of the slots has nothing to do.
-IDLE_SHARE = 0.25
-# From this share on every run that is left gets the data of its problem for itself. Then none
-# waits for the slowest start of its problem, but products are thinner.
-IDLE_SHARE_APART = 0.5
 
 
 @dataclass(frozen=True)
@@ -66,66 +59,79 @@ class Batch(Balance):
         which, xp = moved_to(problems, self.X), namespace(self.X)
         return Batch(xp.take(self.X, which, axis=0), xp.take(self.total, which), self.lam)
 
-    def project(self, bases: Array) -> tuple[Array, Array]:
-        """Return D_lᵀy, (P, n, R, L, s), and its squared norms, (P, n, R, L)."""
-        xp = namespace(bases)
-        (P, R, L, m, s), n = bases.shape, self.X.shape[1]
-        wide = xp.reshape(xp.permute_dims(bases, (0, 3, 1, 2, 4)), (P, m, R * L * s))
-        projections = xp.reshape(self.X @ wide, (P * n, R, L, s))
-        energy = energies(projections)
-        return xp.reshape(projections, (P, n, R, L, s)), xp.reshape(energy, (P, n, R, L))
+    def project(self, frames: Array) -> tuple[Array, Array]:
+        """Return D_lᵀy, (P, R, L, s, n), and its squared norms, (P, R, L, n)."""
+        xp = namespace(frames)
+        P, R, L, s, m = frames.shape
+        projections = xp.reshape(frames, (P, R * L * s, m)) @ transpose(self.X)
+        projections = xp.reshape(projections, (P, R, L, s, -1))
+        if is_host(frames):
+            return projections, xp.sum(projections * projections, axis=3)
+        # A norm reads the projections once, where their squares would be written and read again.
+        norms = xp.linalg.vector_norm(projections, axis=3)
+        return projections, norms * norms
 
-    def wide(self, bases: Array) -> tuple[Array, Array] | None:
-        """Return W and WᵀW of every run, which objective and step share; None without a pull."""
+    def gram(self, frames: Array) -> Array | None:
+        """Return WᵀW of every run, which objective and step share; None without a pull."""
         if not self.pull:
             return None
-        beside = side_by_side(namespace(bases).reshape(bases, (-1, *bases.shape[2:])))
-        return beside, transpose(beside) @ beside
+        wide = _runs_wide(frames)
+        return wide @ transpose(wide)
 
     def hard_step(
-        self, bases: Array, projections: Array, labels: Array, wide: tuple[Array, Array] | None
+        self, frames: Array, projections: Array, labels: Array, gram: Array | None
     ) -> Array:
         """Take a power step with the members of every subspace; projections are overwritten."""
-        P, _, L, m, s = bases.shape
-        if not is_host(bases) or m * labels.shape[1] * L * s < GATHERED_FROM:
-            return self.soft_step(bases, projections, one_hot(labels, L, bases.dtype), wide)
-        products = zeros(bases.shape, bases)
+        xp = namespace(frames)
+        P, R, L, s, m = frames.shape
+        if not is_host(frames) or m * labels.shape[2] * L * s < GATHERED_FROM:
+            every = xp.arange(L, dtype=labels.dtype, device=device(labels))
+            members = labels[:, :, None, :] == every[:, None]
+            return self.soft_step(frames, projections, xp.astype(members, frames.dtype), gram)
+        products = zeros(frames.shape, frames)
         for p in range(P):
-            own = (self.X[p, ...], projections[p, ...], labels[p, ...])
-            products[p, ...] = gathered_sums(*own, L)[1]
-        return self._step(bases, products, wide)
+            for r in range(R):
+                for q, members in enumerate(members_of(labels[p, r, :], L)):
+                    theirs = xp.take(projections[p, r, q, ...], members, axis=1)
+                    products[p, r, q, ...] = theirs @ xp.take(self.X[p, ...], members, axis=0)
+        return self._step(frames, products, gram)
 
     def soft_step(
-        self,
-        bases: Array,
-        projections: Array,
-        weights: Array,
-        wide: tuple[Array, Array] | None = None,
+        self, frames: Array, projections: Array, weights: Array, gram: Array | None = None
     ) -> Array:
-        """Take a power step with weights (P, n, R, L); projections are overwritten."""
-        xp = namespace(bases)
-        P, R, L, m, s = bases.shape
-        projections *= weights[..., None]
-        products = transpose(self.X) @ xp.reshape(projections, (P, -1, R * L * s))
-        products = xp.permute_dims(xp.reshape(products, (P, m, R, L, s)), (0, 2, 3, 1, 4))
-        return self._step(bases, products, wide)
+        """Take a power step with weights (P, R, L, n); projections are overwritten."""
+        xp = namespace(frames)
+        P, R, L, s, _ = frames.shape
+        projections *= weights[:, :, :, None, :]
+        products = xp.reshape(projections, (P, R * L * s, -1)) @ self.X
+        return self._step(frames, products, gram)
 
-    def _step(
-        self, bases: Array, products: Array, wide: tuple[Array, Array] | None = None
-    ) -> Array:
-        xp = namespace(bases)
-        P, R, L, m, s = bases.shape
-        flat = (P * R, L, m, s)
-        stepped = power_update(self, xp.reshape(bases, flat), xp.reshape(products, flat), wide)
-        return xp.reshape(stepped, bases.shape)
+    def _step(self, frames: Array, products: Array, gram: Array | None) -> Array:
+        """Orthonormalise the gradient from S_lD_l; see `updates.power_update`."""
+        xp = namespace(frames)
+        _, _, L, s, m = frames.shape
+        if s == 0:
+            return frames
+        if self.pull and L > 1:
+            wide = _runs_wide(frames)
+            gram = wide @ transpose(wide) if gram is None else gram
+            gradient = xp.reshape(products, wide.shape)
+            gradient = gradient if self.data == 1.0 else self.data * gradient
+            gradient = gradient + (self.pull * gram) @ wide
+        else:
+            gradient = xp.reshape(products, (-1, s, m))
+            size = xp.max(xp.abs(gradient), axis=(1, 2), keepdims=True)
+            shift = xp.where(size > 0, size * machine_epsilon(frames), xp.ones_like(size))
+            gradient = gradient + shift * xp.reshape(frames, (-1, s, m))
+        return xp.reshape(orthonormal_rows(xp.reshape(gradient, (-1, s, m))), frames.shape)
 
-    def objective(self, bases: Array, energy: Array, wide: tuple[Array, Array] | None) -> Array:
+    def objective(self, frames: Array, energy: Array, gram: Array | None) -> Array:
         """Return F1 of every run from Σ‖D_lᵀy_i‖², (P, R)."""
         xp = namespace(energy)
         residual = xp.maximum(self.total[:, None] - energy, xp.zeros_like(energy))
-        if wide is None:
+        if gram is None:
             return residual
-        near = closeness_of_gram(wide[1], bases.shape[2])
+        near = closeness_of_gram(gram, frames.shape[2])
         return xp.reshape(near, energy.shape) + self.lam * residual
 
     def rounding(self) -> np.ndarray:
@@ -134,25 +140,18 @@ class Batch(Balance):
         return 4.0 * machine_epsilon(self.X) * weight * to_numpy(self.total)
 
 
-@dataclass(frozen=True)
-class Runs:
-    """Where all runs ended; NumPy arrays but for the bases."""
-
-    bases: Array
-    """(n_problems, n_starts, n_subspaces, n_features, subspace_dim)."""
-    objective: np.ndarray
-    n_iter: np.ndarray
-    converged: np.ndarray
-    counts: np.ndarray
-    """Samples per subspace: (n_problems, n_starts, n_subspaces)."""
+def _runs_wide(frames: Array) -> Array:
+    """Return the rows of all subspaces of a run below each other: (P * R, L * s, m)."""
+    P, R, L, s, m = frames.shape
+    return namespace(frames).reshape(frames, (P * R, L * s, m))
 
 
-def nearest(batch: Batch, bases: Array) -> tuple[Array, Array, Array]:
-    """Return labels (P, n, R), their energy (P, R) and the projections that led to them."""
-    xp = namespace(bases)
-    projections, energy = batch.project(bases)
-    won = float64_sum(xp.max(energy, axis=3), axis=1)
-    return xp.argmax(energy, axis=3), won, projections
+def nearest(batch: Batch, frames: Array) -> tuple[Array, Array, Array]:
+    """Return labels (P, R, n), their energy (P, R) and the projections that led to them."""
+    xp = namespace(frames)
+    projections, energy = batch.project(frames)
+    won = float64_sum(xp.max(energy, axis=2), axis=2)
+    return xp.argmax(energy, axis=2), won, projections
 
 
 def pool(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
@@ -160,154 +159,39 @@ def pool(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
 
     Parameters
     ----------
-    start : array of shape (n_problems, n_features, subspace_dim)
+    start : array of shape (n_problems, subspace_dim, n_features)
 
     Returns
     -------
-    bases : array of the same shape
+    frames : array of the same shape
     residual : float64 array of shape (n_problems,)
         Sum of squared residuals.
     ritz : array of shape (n_problems, subspace_dim)
     """
     xp = namespace(start)
     single = Batch(batch.X, batch.total, math.inf)
-    bases = start[:, None, None, ...]
+    frames = start[:, None, None, ...]
     for _ in range(POOLED_STEPS):
-        projections, _ = single.project(bases)
-        bases = single.soft_step(bases, projections, xp.ones_like(projections[..., 0]))
-    projections, energy = single.project(bases)
-    own = projections[:, :, 0, 0, :]
-    ritz = xp.linalg.eigvalsh(transpose(own) @ own)
+        projections, _ = single.project(frames)
+        frames = single._step(
+            frames, xp.reshape(projections[:, 0, 0, ...] @ batch.X, frames.shape), None
+        )
+    projections, energy = single.project(frames)
+    own = projections[:, 0, 0, ...]
+    ritz = xp.linalg.eigvalsh(own @ transpose(own))
     residual = batch.total - float64_sum(energy, axis=(1, 2, 3))
-    return bases[:, 0, 0, ...], xp.maximum(residual, xp.zeros_like(residual)), ritz
+    return frames[:, 0, 0, ...], xp.maximum(residual, xp.zeros_like(residual)), ritz
 
 
-def cool(batch: Batch, bases: Array, units: Array, schedule: Sequence[float]) -> Array:
+def cool(batch: Batch, frames: Array, units: Array, schedule: Sequence[float]) -> Array:
     """Lower the temperature once, one power step at each; see `annealing.anneal`.
 
     `units`, of shape (n_problems,), is the temperature that the schedule is a multiple of.
     """
-    xp = namespace(bases)
-    units = xp.astype(units, bases.dtype, copy=False)[:, None, None, None]
+    xp = namespace(frames)
+    units = xp.astype(units, frames.dtype, copy=False)[:, None, None, None]
     for temperature in schedule:
-        projections, energy = batch.project(bases)
-        weights, _ = softmax(energy / (temperature * units))
-        bases = batch.soft_step(bases, projections, weights)
-    return bases
-
-
-def learn(batch: Batch, bases: Array, rules: Rules, most_bytes: int) -> Runs:
-    """Run Algorithm 1 from every start of every problem; runs that are over leave the products.
-
-    Parameters
-    ----------
-    bases : array of shape (n_problems, n_starts, n_subspaces, n_features, subspace_dim)
-    most_bytes : int
-        Most that the data of runs on their own may take.
-    """
-    ledger, rounding = _Ledger(bases), batch.rounding()
-    slots = _Slots(batch, bases, np.arange(bases.shape[0] * bases.shape[1]))
-    previous = np.full(slots.runs.shape, np.inf)
-    for iteration in range(rules.max_iter + 1):
-        here = slots.batch
-        labels, energy, projections = nearest(here, slots.bases)
-        wide = here.wide(slots.bases)
-        values = to_numpy(here.objective(slots.bases, energy, wide))
-        own = rounding[np.maximum(slots.runs, 0) // bases.shape[1]]
-        smallest = np.maximum(rules.tol * np.abs(values), own)
-        settled = (previous - values <= smallest) & (iteration > 0)
-        over = slots.busy & (settled | (iteration == rules.max_iter))
-        if over.any():
-            ledger.close(slots, over, labels, values, settled, iteration)
-            slots.runs[over] = -1
-        if not slots.busy.any():
-            break
-        slots.bases = here.hard_step(slots.bases, projections, labels, wide)
-        previous = slots.compact(values, most_bytes)
-    return ledger.runs()
-
-
-class _Slots:
-    """The runs that are under way, in a grid of problems and places beside each other."""
-
-    def __init__(self, batch: Batch, bases: Array, runs: np.ndarray) -> None:
-        self.batch, self.bases = batch, bases
-        self.runs = runs.reshape(bases.shape[:2])
-        """Number of the run in every place; -1 where it is over."""
-
-    @property
-    def busy(self) -> np.ndarray:
-        return np.asarray(self.runs >= 0)
-
-    def compact(self, values: np.ndarray, most_bytes: int) -> np.ndarray:
-        """Give up idle places where that pays; return the values of those that are left."""
-        xp = namespace(self.bases)
-        busy = self.busy
-        places = busy.shape[1]
-        data = int(busy.sum()) * math.prod(self.batch.X.shape[1:]) * item_bytes(self.batch.X)
-        apart = places > 1 and data <= most_bytes and busy.mean() <= 1.0 - IDLE_SHARE_APART
-        if apart:
-            problems, _ = np.nonzero(busy)
-            flat = xp.reshape(self.bases, (-1, 1, *self.bases.shape[2:]))
-            self.bases = xp.take(flat, moved_to(np.flatnonzero(busy), flat), axis=0)
-            self.runs, values = self.runs[busy][:, None], values[busy][:, None]
-        elif busy.any(axis=1).mean() <= 1.0 - IDLE_SHARE:
-            problems = np.flatnonzero(busy.any(axis=1))
-            self.bases = xp.take(self.bases, moved_to(problems, self.bases), axis=0)
-            self.runs, values = self.runs[problems], values[problems]
-        else:
-            return values
-        self.batch = self.batch.take(problems)
-        return values
-
-
-@dataclass
-class _Ledger:
-    """What is known about the runs that are over."""
-
-    like: Array
-    parts: list[Array] = field(default_factory=list)
-    order: list[np.ndarray] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.shape = tuple(self.like.shape[:2])
-        n = self.shape[0] * self.shape[1]
-        self.objective = np.empty(n)
-        self.n_iter = np.empty(n, dtype=np.int64)
-        self.converged = np.empty(n, dtype=bool)
-        self.counts = np.empty((n, self.like.shape[2]), dtype=np.int64)
-
-    def close(
-        self,
-        slots: _Slots,
-        over: np.ndarray,
-        labels: Array,
-        values: np.ndarray,
-        settled: np.ndarray,
-        iteration: int,
-    ) -> None:
-        """Take down runs where they stand."""
-        xp = namespace(labels)
-        runs, which = slots.runs[over], moved_to(np.flatnonzero(over), labels)
-        self.objective[runs], self.converged[runs] = values[over], settled[over]
-        self.n_iter[runs] = iteration
-        n, n_subspaces = labels.shape[1], self.like.shape[2]
-        own = xp.take(xp.reshape(xp.permute_dims(labels, (0, 2, 1)), (-1, n)), which, axis=0)
-        self.counts[runs] = to_numpy(xp.sum(one_hot(own, n_subspaces, xp.int64), axis=1))
-        flat = xp.reshape(slots.bases, (-1, *slots.bases.shape[2:]))
-        self.parts.append(xp.take(flat, which, axis=0))
-        self.order.append(runs)
-
-    def runs(self) -> Runs:
-        """Return all runs in their order."""
-        xp = namespace(self.like)
-        back = np.argsort(np.concatenate(self.order))
-        bases = xp.concat(self.parts, axis=0)
-        bases = xp.take(bases, moved_to(back, bases), axis=0)
-        return Runs(
-            xp.reshape(bases, self.like.shape),
-            self.objective.reshape(self.shape),
-            self.n_iter.reshape(self.shape),
-            self.converged.reshape(self.shape),
-            self.counts.reshape(*self.shape, -1),
-        )
+        projections, energy = batch.project(frames)
+        weights, _ = softmax(energy / (temperature * units), axis=2)
+        frames = batch.soft_step(frames, projections, weights)
+    return frames

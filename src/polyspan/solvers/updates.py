@@ -32,9 +32,7 @@ PRODUCTS_FROM = 10
 MAX_CYCLES = 100
 
 
-def power_update(
-    problem: Balance, bases: Array, products: Array, wide: tuple[Array, Array] | None = None
-) -> Array:
+def power_update(problem: Balance, bases: Array, products: Array) -> Array:
     """Take one power step for all subspaces of all starts at once.
 
     With W = [D_1 … D_L], minimising F1 is maximising ‖WᵀW‖² + λ Σ tr(D_lᵀS_lD_l), since the
@@ -48,21 +46,17 @@ def power_update(
     ----------
     bases, products : array of shape (n_starts, n_subspaces, n_features, subspace_dim)
         `products` holds S_lD_l, which the assignment has made already.
-    wide : pair of arrays, default=None
-        W = [D_1 … D_L] and WᵀW where they are known already.
     """
     xp = namespace(bases)
     starts, n_subspaces, m, s = bases.shape
     if s == 0:
         return bases
-    gradient = problem.data * products
+    gradient = products if problem.data == 1.0 else problem.data * products
     if problem.pull and n_subspaces > 1:
-        if wide is None:
-            beside = side_by_side(bases)
-            wide = beside, transpose(beside) @ beside
-        others = wide[0] @ wide[1]
+        wide = side_by_side(bases)
+        others = wide @ (problem.pull * (transpose(wide) @ wide))
         others = xp.permute_dims(xp.reshape(others, (starts, m, n_subspaces, s)), (0, 2, 1, 3))
-        gradient = gradient + problem.pull * others
+        gradient = gradient + others
     else:
         # A shift by a rounding unit changes no result, keeps S_l semidefinite, and where S_lD_l
         # has not full rank (few members, or none) keeps the old directions.
