@@ -164,7 +164,7 @@ def test_leverage_is_that_of_regression(xp):
                     own = X[i] @ bases[0, p]
                     h = own @ np.linalg.inv(P.T @ P) @ own
                 slack = max(1 - h, SMALLEST_SLACK)
-                assert_allclose(found[i, 0, p], residual / slack**2)
+                assert_allclose(found[0, p, i], residual / slack**2)
 
 
 def test_leverage_of_a_lonely_sample_is_bounded():

@@ -44,14 +44,14 @@ def test_which_arrays_are_on_the_host(where):
 
 
 def test_members_are_summed_three_ways(where):
-    projections = RNG.standard_normal((50, 2, 3, 2))
-    labels = RNG.randint(2, size=(50, 2))  # the third subspace has no member
+    projections = RNG.standard_normal((2, 3, 2, 50))
+    labels = RNG.randint(2, size=(2, 50))  # the third subspace has no member
     coefficients, products = np.zeros((2, 3, 2)), np.zeros((2, 3, 12, 2))
     for r in range(2):
         for p in range(3):
-            own = labels[:, r] == p
-            coefficients[r, p] = projections[own, r, p].sum(axis=0)
-            products[r, p] = X[own].T @ projections[own, r, p]
+            own = labels[r] == p
+            coefficients[r, p] = projections[r, p][:, own].sum(axis=1)
+            products[r, p] = (projections[r, p][:, own] @ X[own]).T
     ways = (sums.gathered_sums, sums.sorted_sums, sums.member_sums)
     for place in both(where):
         for way in ways:
@@ -65,16 +65,16 @@ def test_many_columns_are_sorted_and_few_masked(accelerator, monkeypatch):
     monkeypatch.setattr(sums, "sorted_sums", lambda *a: called.append("sorted"))
     monkeypatch.setattr(sums, "weighted_sums", lambda *a: called.append("masked"))
     for s in (1, 60):
-        shapes = accelerator.asarray(X), accelerator.asarray(np.zeros((50, 1, 3, s)))
-        sums.member_sums(*shapes, accelerator.asarray(LABELS[:, None]), 3)
+        shapes = accelerator.asarray(X), accelerator.asarray(np.zeros((1, 3, s, 50)))
+        sums.member_sums(*shapes, accelerator.asarray(LABELS[None, :]), 3)
     assert called == ["masked", "sorted"]
 
 
 def test_energies(where):
-    projections = RNG.standard_normal((7, 2, 3, 4))
+    projections = RNG.standard_normal((2, 3, 4, 7))
     for place in both(where):
         found = to_numpy(energies(place.asarray(projections)))
-        assert_allclose(found, np.sum(projections**2, axis=3), rtol=1e-13)
+        assert_allclose(found, np.sum(projections**2, axis=2), rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -62,7 +62,7 @@ class UnionOfSubspacesBase(UnionPrediction):
             stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, _ in self._chunks(X):
                 projections = project(chunk, stacked)
-                labels[which] = xp.argmax(energies(projections)[:, 0, :], axis=1)
+                labels[which] = xp.argmax(energies(projections)[0, ...], axis=0)
         return labels
 
     def _distances(self, X: Array) -> Array:
@@ -108,11 +108,11 @@ class UnionOfSubspacesBase(UnionPrediction):
             stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, scale in self._chunks(X):
                 projections = project(chunk, stacked)
-                members = members_of(xp.argmax(energies(projections)[:, 0, :], axis=1), n_subspaces)
+                members = members_of(xp.argmax(energies(projections)[0, ...], axis=0), n_subspaces)
                 parts = []
                 for p, own in enumerate(members):
-                    theirs = xp.take(projections[:, 0, p, :], own, axis=0)
-                    projected = theirs @ transpose(self.bases_[p, ...])
+                    theirs = xp.take(projections[0, p, ...], own, axis=1)
+                    projected = transpose(theirs) @ transpose(self.bases_[p, ...])
                     if scale is not None:
                         projected = projected / xp.take(scale, own, axis=0)
                     parts.append(projected + self.mean_)

@@ -96,7 +96,7 @@ class AffineProblem(Problem):
         bases, anchors = split(bases[None, ...])
         stacked = Stacked.of(bases, self.rows.offset, anchors)
         best = [
-            xp.max(gains(chunk, project(chunk, stacked), stacked)[:, 0, :], axis=1)
+            xp.max(gains(chunk, project(chunk, stacked), stacked)[0, ...], axis=0)
             for _, chunk in self.rows.chunks()
         ]
         return self.norms - xp.concat(best, axis=0)

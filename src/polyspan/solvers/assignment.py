@@ -16,12 +16,11 @@ from polyspan.arrays import (
     is_host,
     moved_to,
     namespace,
-    one_hot,
     transpose,
     zeros,
 )
 from polyspan.solvers.leave_one_out import Leverage
-from polyspan.solvers.member_sums import member_sums, weighted_sums
+from polyspan.solvers.member_sums import member_mask, member_sums, weighted_sums
 from polyspan.solvers.projections import Stacked, gains, project
 
 
@@ -73,27 +72,27 @@ def assign_chunk(
     with_products: bool,
     leverage: Leverage | None = None,
 ) -> tuple[Array, Sums]:
-    """Give every row to its nearest subspace; return labels (n, n_starts) and sums."""
+    """Give every row to its nearest subspace; return labels (n_starts, n) and sums."""
     xp = namespace(chunk)
     n_subspaces = stacked.shape[1]
     projections = project(chunk, stacked)
     energy = gains(chunk, projections, stacked)
     if leverage is None:
-        labels = xp.argmax(energy, axis=2)
+        labels, won = xp.argmax(energy, axis=1), xp.max(energy, axis=1)
         score = zeros((stacked.shape[0],), chunk, xp.float64)
     else:
         residuals = leverage.residuals(projections, energy)
-        labels = xp.argmin(residuals, axis=2)
-        score = float64_sum(xp.min(residuals, axis=2), axis=0)
-    # Looked up, not sought again: the search for the maximum would cost four times as much.
-    won = xp.take_along_axis(energy, labels[..., None], axis=2)[..., 0]
-    energy_sum = float64_sum(won, axis=0)
+        labels = xp.argmin(residuals, axis=1)
+        won = xp.take_along_axis(energy, labels[:, None, :], axis=1)[:, 0, :]
+        score = float64_sum(xp.min(residuals, axis=1), axis=1)
+    energy_sum = float64_sum(won, axis=1)
     sums = Sums(_count(labels, n_subspaces), energy_sum, score, xp.zeros_like(energy_sum))
     if with_products:
         coefficients, products = member_sums(chunk, projections, labels, n_subspaces)
         sums = replace(sums, coefficients=coefficients, products=products)
         if stacked.anchors is not None:
-            sums = replace(sums, totals=_totals(chunk, one_hot(labels, n_subspaces, chunk.dtype)))
+            members = member_mask(labels, n_subspaces, chunk.dtype)
+            sums = replace(sums, totals=_totals(chunk, members))
     return labels, sums
 
 
@@ -104,18 +103,18 @@ def weigh_chunk(
     *,
     leverage: Leverage | None = None,
 ) -> tuple[Array, Sums]:
-    """Share every row out with weights ∝ exp(-r/τ); return weights (n, n_starts, L) and sums."""
+    """Share every row out with weights ∝ exp(-r/τ); return weights (n_starts, L, n) and sums."""
     xp = namespace(chunk)
     projections = project(chunk, stacked)
     energy = gains(chunk, projections, stacked)
     # ‖y‖² is common to all subspaces: the residual and minus the energy give the same weights.
     gain = energy if leverage is None else -leverage.residuals(projections, energy)
-    weights, log_weights = softmax(gain / temperature)
+    weights, log_weights = softmax(gain / temperature, axis=1)
     coefficients, products = weighted_sums(chunk, projections, weights)
-    energy_sum = float64_sum(weights * energy, axis=(0, 2))
-    entropy = float64_sum(weights * log_weights, axis=(0, 2))
-    score = -float64_sum(weights * gain, axis=(0, 2))
-    counts = xp.sum(weights, axis=0)
+    energy_sum = float64_sum(weights * energy, axis=(1, 2))
+    entropy = float64_sum(weights * log_weights, axis=(1, 2))
+    score = -float64_sum(weights * gain, axis=(1, 2))
+    counts = xp.sum(weights, axis=2)
     totals = None if stacked.anchors is None else _totals(chunk, weights)
     return weights, Sums(counts, energy_sum, score, entropy, coefficients, products, totals)
 
@@ -123,8 +122,8 @@ def weigh_chunk(
 def _totals(chunk: Array, weights: Array) -> Array:
     """Return Σ w y, (n_starts, n_subspaces, n_features)."""
     xp = namespace(chunk)
-    n, starts, n_subspaces = weights.shape
-    flat = transpose(xp.reshape(weights, (n, starts * n_subspaces))) @ chunk
+    starts, n_subspaces, n = weights.shape
+    flat = xp.reshape(weights, (starts * n_subspaces, n)) @ chunk
     return xp.reshape(flat, (starts, n_subspaces, chunk.shape[1]))
 
 
@@ -145,7 +144,7 @@ def assign(
         parts.append(labels)
         total = sums if total is None else total + sums
     assert total is not None
-    return _concatenate(parts), total.centred(rows.offset)
+    return transpose(_concatenate(parts)), total.centred(rows.offset)
 
 
 def weigh(
@@ -167,25 +166,25 @@ def weigh(
             parts.append(weights)
         total = sums if total is None else total + sums
     assert total is not None
-    return _concatenate(parts), total.centred(rows.offset)
+    kept = None
+    if keep_weights:
+        kept = namespace(parts[0]).permute_dims(_concatenate(parts), (2, 0, 1))
+    return kept, total.centred(rows.offset)
 
 
-def _concatenate(parts: list[Array]) -> Array | None:
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)
+def _concatenate(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=-1)
 
 
 def _count(labels: Array, n_subspaces: int) -> Array:
     """Count the members of every subspace, (n_starts, n_subspaces)."""
     xp = namespace(labels)
     if not is_host(labels):
-        return xp.sum(one_hot(labels, n_subspaces, xp.int64), axis=0)
-    # Contiguous comparisons, one per count: a sum over a one-hot array costs three times as much.
-    columns = xp.asarray(transpose(labels), copy=True)
+        return xp.sum(member_mask(labels, n_subspaces, xp.int64), axis=2)
+    # Comparisons, one per count: a sum over a mask costs three times as much.
     counts = [
-        [int(xp.count_nonzero(columns[r, :] == p)) for p in range(n_subspaces)]
-        for r in range(columns.shape[0])
+        [int(xp.count_nonzero(labels[r, :] == p)) for p in range(n_subspaces)]
+        for r in range(labels.shape[0])
     ]
     return moved_to(counts, labels, xp.int64)
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from polyspan.arrays import (
     Array,
-    device,
     float64_sum,
     is_host,
     machine_epsilon,
@@ -31,6 +30,7 @@ from polyspan.arrays import (
 from polyspan.geometry import closeness_of_gram, orthonormal_rows
 from polyspan.solvers.annealing import POOLED_STEPS
 from polyspan.solvers.assignment import softmax
+from polyspan.solvers.member_sums import member_mask
 from polyspan.solvers.problem import Balance
 
 # On a CPU a product of a problem and a run of this many terms is worth gathering the members for;
@@ -85,9 +85,8 @@ class Batch(Balance):
         xp = namespace(frames)
         P, R, L, s, m = frames.shape
         if not is_host(frames) or m * labels.shape[2] * L * s < GATHERED_FROM:
-            every = xp.arange(L, dtype=labels.dtype, device=device(labels))
-            members = labels[:, :, None, :] == every[:, None]
-            return self.soft_step(frames, projections, xp.astype(members, frames.dtype), gram)
+            members = member_mask(labels, L, frames.dtype)
+            return self.soft_step(frames, projections, members, gram)
         products = zeros(frames.shape, frames)
         for p in range(P):
             for r in range(R):

@@ -38,20 +38,19 @@ class Leverage:
         return replace(self, weights=self.weights[which, ...], norms=self.norms[which])
 
     def residuals(self, projections: Array, energy: Array) -> Array:
-        """Return r/(1-h)², (n, n_starts, n_subspaces)."""
+        """Return r/(1-h)², (n_starts, n_subspaces, n), from projections with n as last axis."""
         xp = namespace(projections)
-        by_subspace = xp.permute_dims(projections, (1, 2, 0, 3))
+        weights = xp.permute_dims(self.weights, (1, 2, 0))
         if self.centre is not None:
-            by_subspace = by_subspace - self.centre[:, :, None, :]
-        whitened = by_subspace @ self.whitener
+            projections = projections - self.centre[..., None]
         # The weight before the square: a cluster that nearly vanished has a huge whitener.
-        whitened = whitened * xp.sqrt(xp.permute_dims(self.weights, (1, 2, 0)))[..., None]
+        whitened = (transpose(self.whitener) @ projections) * xp.sqrt(weights)[:, :, None, :]
         whitened = xp.clip(whitened, -1.0, 1.0)
-        leverage = xp.permute_dims(xp.sum(whitened * whitened, axis=3), (2, 0, 1))
+        leverage = xp.sum(whitened * whitened, axis=2)
         if self.counts is not None:
-            leverage = leverage + self.weights / xp.clip(self.counts, 1.0, None)
+            leverage = leverage + weights / xp.clip(self.counts, 1.0, None)[..., None]
         slack = xp.clip(1.0 - leverage, SMALLEST_SLACK, 1.0)
-        residual = xp.clip(self.norms[:, None, None] - energy, 0.0, None)
+        residual = xp.clip(self.norms - energy, 0.0, None)
         return residual / (slack * slack)
 
 
@@ -64,9 +63,9 @@ def measure_leverage(
     first: Array = 0.0
     stacked = Stacked.of(bases, rows.offset, anchors)
     for which, chunk in rows.chunks():
-        p = xp.permute_dims(project(chunk, stacked), (1, 2, 0, 3))
-        w = xp.permute_dims(weights[which, ...], (1, 2, 0))[..., None]
-        part, mean = transpose(p * w) @ p, xp.sum(p * w, axis=2)
+        p = project(chunk, stacked)
+        weighted = p * xp.permute_dims(weights[which, ...], (1, 2, 0))[:, :, None, :]
+        part, mean = weighted @ transpose(p), xp.sum(weighted, axis=3)
         gram, first = gram + part, first + mean
     if anchors is None:
         return Leverage(_whitener(gram), weights, norms)

@@ -100,18 +100,18 @@ class Problem(Balance):
         stacked = Stacked.of(bases[None, ...], self.rows.offset)
         parts = [
             xp.take_along_axis(
-                project(chunk, stacked)[:, 0, ...], labels[which][:, None, None], axis=1
-            )[:, 0, :]
+                project(chunk, stacked)[0, ...], labels[which][None, None, :], axis=0
+            )[0, ...]
             for which, chunk in self.rows.chunks()
         ]
-        return xp.concat(parts, axis=0)
+        return transpose(xp.concat(parts, axis=1))
 
     def residuals(self, bases: Array) -> Array:
         """Return the squared residual of every sample to its nearest subspace, for one start."""
         xp = namespace(bases)
         stacked = Stacked.of(bases[None, ...], self.rows.offset)
         energy = [
-            xp.max(energies(project(chunk, stacked))[:, 0, :], axis=1)
+            xp.max(energies(project(chunk, stacked))[0, ...], axis=0)
             for _, chunk in self.rows.chunks()
         ]
         return self.norms - xp.concat(energy, axis=0)
