@@ -88,6 +88,11 @@ def zeros(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
     return namespace(like).zeros(shape, dtype=dtype or like.dtype, device=device(like))
 
 
+def unfilled(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
+    """Return an array to be filled beside another, in its precision unless told otherwise."""
+    return namespace(like).empty(shape, dtype=dtype or like.dtype, device=device(like))
+
+
 def identity(n: int, like: Array) -> Array:
     """Return the identity matrix beside another array, in its precision."""
     return namespace(like).eye(n, dtype=like.dtype, device=device(like))
@@ -122,6 +127,13 @@ def float64_sum(a: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Sum in double precision, so that an objective of float32 data still has its digits."""
     xp = namespace(a)
     return xp.sum(a, axis=axis, dtype=xp.float64)
+
+
+def sum_of_squares(a: Array) -> float:
+    """Return Σ a² of a matrix, summed in double precision; NumPy needs no array of squares."""
+    if is_numpy_array(a):
+        return float(np.einsum("nm,nm->", a, a, dtype=np.float64))
+    return float(float64_sum(namespace(a).vecdot(a, a)))
 
 
 def machine_epsilon(a: Array) -> float:

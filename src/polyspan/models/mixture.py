@@ -11,7 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyspan.arrays import keep_freed_memory, limit_threads, pass_work
+from polyspan.arrays import (
+    Array,
+    keep_freed_memory,
+    limit_threads,
+    moved_to,
+    namespace,
+    pass_work,
+    to_numpy,
+    zeros,
+)
 from polyspan.models.checks import check_columns_observed, check_subspace_dim
 from polyspan.models.messages import warn_user
 from polyspan.models.mixture_prediction import MixturePrediction
@@ -187,13 +196,14 @@ class SubspaceMixture(MixturePrediction):
         rng = check_random_state(self.random_state)
         values, observed, mean = self._prepare(X)
         progress = FitProgress(self, X, y, self.n_init, self.max_iter)
-        work = pass_work(len(X), X.shape[1], self.n_subspaces * (self.subspace_dim + 1))
-        with limit_threads(work):
+        n_columns = self.n_subspaces * (self.subspace_dim + 1)
+        with limit_threads(pass_work(X.shape[0], X.shape[1], n_columns)):
             best = self._best(values, observed, mean, rng, progress)
         for name, value in self._fitted(best.gaussians, mean).items():
             setattr(self, name, value)
         self.log_likelihood_ = best.value
-        self.log_likelihood_history_ = np.array(best.history)
+        history = list(best.history)
+        self.log_likelihood_history_ = moved_to(history, X, namespace(X).float64)
         self.n_iter_ = best.n_iter
         self.converged_ = best.stopped == "converged"
         self.labels_ = self._nearest(X)
@@ -206,27 +216,28 @@ class SubspaceMixture(MixturePrediction):
             )
         return self
 
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Any, y: Any = None) -> Array:
         """Learn the subspaces and return the most probable one of every sample."""
-        return np.asarray(self.fit(X, y).labels_)
+        return self.fit(X, y).labels_
 
-    def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    def _prepare(self, X: Array) -> tuple[Array, Array | None, Array]:
         """Return centred values with zeros in the holes, the mask (None: complete), the mean."""
         keep_freed_memory()
-        missing = np.isnan(X)
+        xp = namespace(X)
+        missing = xp.isnan(X)
         check_columns_observed(missing)
-        mean = np.zeros(X.shape[1], dtype=X.dtype)
+        mean = zeros((X.shape[1],), X)
         if self.affine or self.center:
             mean = observed_mean(X, missing)
-        if not missing.any():
+        if not bool(xp.any(missing)):
             return X - mean, None, mean
-        return np.where(missing, X.dtype.type(0), X - mean), ~missing, mean
+        return xp.where(missing, 0.0, X - mean), ~missing, mean
 
     def _best(
         self,
-        values: np.ndarray,
-        observed: np.ndarray | None,
-        mean: np.ndarray,
+        values: Array,
+        observed: Array | None,
+        mean: Array,
         rng: np.random.RandomState,
         progress: FitProgress,
     ) -> MixtureSolution:
@@ -267,23 +278,24 @@ class SubspaceMixture(MixturePrediction):
             progress.end_start(k)
         return max(found, key=lambda solution: solution.value)
 
-    def _learned(self, mean: np.ndarray, dtype: Any) -> Gaussians:
-        """Return what an earlier fit has learned, about the mean of these samples."""
-        shape = (self.n_subspaces, len(mean), self.subspace_dim)
+    def _learned(self, mean: Array, dtype: Any) -> Gaussians:
+        """Return what an earlier fit has learned, wherever, about the mean of these samples."""
+        shape = (self.n_subspaces, mean.shape[0], self.subspace_dim)
         if self.bases_.shape != shape:
             raise ValueError(
                 f"warm_start goes on from bases of shape {self.bases_.shape}, but n_subspaces, "
                 f"n_features and subspace_dim are {shape}: set warm_start=False"
             )
         about = self._gaussians()
-        means = about.means + (self.mean_ - mean) if self.affine else 0 * about.means
+        means = to_numpy(about.means)
+        means = means + (to_numpy(self.mean_) - to_numpy(mean)) if self.affine else 0 * means
         parts = (about.log_weights, means, about.bases, about.variances, about.noise)
-        return Gaussians(*(part.astype(dtype, copy=False) for part in parts))
+        return Gaussians(*(moved_to(to_numpy(part), mean, dtype) for part in parts))
 
-    def _fitted(self, gaussians: Gaussians, mean: np.ndarray) -> dict[str, Any]:
+    def _fitted(self, gaussians: Gaussians, mean: Array) -> dict[str, Any]:
         """Return the attributes that describe the components that EM has reached."""
         return {
-            "weights_": np.exp(gaussians.log_weights),
+            "weights_": namespace(mean).exp(gaussians.log_weights),
             "means_": gaussians.means + mean,
             "bases_": gaussians.bases,
             "variances_": gaussians.variances,
