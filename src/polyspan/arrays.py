@@ -80,6 +80,8 @@ def to_numpy(a: Any) -> np.ndarray:
 
 def moved_to(a: Any, like: Array, dtype: Any = None) -> Array:
     """Bring a NumPy array or numbers to the namespace and device of another array."""
+    if is_numpy_array(a) and not is_numpy_array(like):
+        a = np.asarray(a, order="C")  # PyTorch takes no array that is read backwards
     return namespace(like).asarray(a, dtype=dtype, device=device(like))
 
 

@@ -11,22 +11,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyspan.arrays import (
-    Array,
-    keep_freed_memory,
-    limit_threads,
-    moved_to,
-    namespace,
-    pass_work,
-    to_numpy,
-    zeros,
-)
-from polyspan.models.checks import check_columns_observed, check_subspace_dim
+from polyspan.arrays import Array, limit_threads, moved_to, namespace, pass_work, to_numpy
+from polyspan.models.checks import check_subspace_dim
 from polyspan.models.messages import warn_user
 from polyspan.models.mixture_prediction import MixturePrediction
-from polyspan.models.mixture_start import annealed_start, as_samples, as_watch, noise_rule, pool
+from polyspan.models.mixture_start import (
+    annealed_start,
+    as_samples,
+    as_watch,
+    centred,
+    noise_rule,
+    pool,
+)
 from polyspan.models.progress import FitProgress
-from polyspan.solvers.masked_preparation import observed_mean
 from polyspan.solvers.mixture import Gaussians, Pull
 from polyspan.solvers.mixture_em import MixtureSolution, learn_mixture
 
@@ -184,7 +181,9 @@ class SubspaceMixture(MixturePrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries; never modified.
+            NaN marks missing entries; never modified. Under scikit-learn's `array_api_dispatch`
+            an array of PyTorch or CuPy is fitted on its own device, where the fitted arrays and
+            all results will lie too.
         y : ignored
 
         Returns
@@ -194,7 +193,7 @@ class SubspaceMixture(MixturePrediction):
         X = self._validate(X, reset=True)
         self._check_sizes(*X.shape)
         rng = check_random_state(self.random_state)
-        values, observed, mean = self._prepare(X)
+        values, observed, mean = centred(X, center=self.affine or self.center)
         progress = FitProgress(self, X, y, self.n_init, self.max_iter)
         n_columns = self.n_subspaces * (self.subspace_dim + 1)
         with limit_threads(pass_work(X.shape[0], X.shape[1], n_columns)):
@@ -219,19 +218,6 @@ class SubspaceMixture(MixturePrediction):
     def fit_predict(self, X: Any, y: Any = None) -> Array:
         """Learn the subspaces and return the most probable one of every sample."""
         return self.fit(X, y).labels_
-
-    def _prepare(self, X: Array) -> tuple[Array, Array | None, Array]:
-        """Return centred values with zeros in the holes, the mask (None: complete), the mean."""
-        keep_freed_memory()
-        xp = namespace(X)
-        missing = xp.isnan(X)
-        check_columns_observed(missing)
-        mean = zeros((X.shape[1],), X)
-        if self.affine or self.center:
-            mean = observed_mean(X, missing)
-        if not bool(xp.any(missing)):
-            return X - mean, None, mean
-        return xp.where(missing, 0.0, X - mean), ~missing, mean
 
     def _best(
         self,

@@ -14,6 +14,7 @@ from polyspan.arrays import (
     Array,
     float64_sum,
     is_host,
+    keep_freed_memory,
     moved_to,
     namespace,
     one_hot,
@@ -23,6 +24,8 @@ from polyspan.arrays import (
     unsorted,
     zeros,
 )
+from polyspan.models.checks import check_columns_observed
+from polyspan.solvers.masked_preparation import observed_mean
 from polyspan.solvers.mixture import Gaussians, Pull
 from polyspan.solvers.mixture_complete import CompleteSamples, gather_moments
 from polyspan.solvers.mixture_em import Samples, Watch, learn_mixture, temper_mixture
@@ -40,6 +43,18 @@ POOLED_ITERATIONS = 30
 LEAST_NOISE = 1e-6
 # Samples per subspace that the annealed start looks at; EM then goes through all of them.
 START_SAMPLES = 1000
+
+
+def centred(X: Array, *, center: bool) -> tuple[Array, Array | None, Array]:
+    """Return centred values with zeros in the holes, the mask (None: complete), the mean."""
+    keep_freed_memory()
+    xp = namespace(X)
+    missing = xp.isnan(X)
+    check_columns_observed(missing)
+    mean = observed_mean(X, missing) if center else zeros((X.shape[1],), X)
+    if not bool(xp.any(missing)):
+        return X - mean, None, mean
+    return xp.where(missing, 0.0, X - mean), ~missing, mean
 
 
 def find_patterns(values: Array, observed: Array) -> Patterns:
@@ -141,8 +156,13 @@ def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Arr
     """Return at most `dim` principal directions and the sums of squares along them."""
     # Under array_api_dispatch there is no LU, and scikit-learn warns where it is not told.
     normalizer = "QR" if get_namespace(values)[1] else "auto"
+    there = min(dim, *values.shape)
     _, singular, rows = randomized_svd(
-        values, dim, power_iteration_normalizer=normalizer, random_state=rng
+        values,
+        there,
+        n_oversamples=10 + dim - there,
+        power_iteration_normalizer=normalizer,
+        random_state=rng,
     )
     # A basis is read row by row: by way of one long row it is laid out so, in any namespace.
     xp, basis = namespace(rows), transpose(rows)

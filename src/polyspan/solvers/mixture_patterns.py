@@ -61,7 +61,8 @@ class Patterns:
         """Yield all rows, in groups whose systems stay within the memory bound."""
         xp = namespace(self.values)
         m, size = self.values.shape[1], item_bytes(self.values)
-        most = 4 * CHUNK_BYTES if is_host(self.values) else DEVICE_CHUNK_BYTES
+        # A step holds several arrays of this size: on an accelerator too they have to fit.
+        most = 4 * CHUNK_BYTES if is_host(self.values) else DEVICE_CHUNK_BYTES // 4
         wide = max(1, most // (size * (3 * m + 4 * n_systems * (dim + 1))))
         for rows in self.together:
             for start in range(0, rows.shape[0], wide):
