@@ -1,7 +1,9 @@
 """Denoising and inpainting of pictures: better than what they start from, in any form."""
 
+import array_api_strict
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_sample_image
 
@@ -113,6 +115,10 @@ def test_a_model_of_ones_own():
     odd = SubspaceMixture(1, 2).fit(RNG.standard_normal((30, 7)))
     with pytest.raises(ValueError, match="no square patch"):
         denoise_image(NOISY, 0.1, model=odd)
+    with sklearn.config_context(array_api_dispatch=True):
+        elsewhere = SubspaceMixture(1, 2).fit(array_api_strict.asarray(np.eye(9)))
+    with pytest.raises(ValueError, match=r"arrays of array_api_strict.*fit it on NumPy"):
+        denoise_image(NOISY, 0.1, model=elsewhere)
 
 
 def test_bands_are_as_good_as_the_whole(monkeypatch):

@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 import polyspan
-from polyspan import MCKUSaL, MiCUSaL, baselines, load_model, save_model
+from polyspan import MCKUSaL, MiCUSaL, SubspaceMixture, baselines, load_model, save_model
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.persistence import (
     ESTIMATORS,
@@ -342,9 +342,10 @@ def test_without_skops_the_message_says_what_to_install(monkeypatch, tmp_path):
         save_model(fitted(MiCUSaL)[0], tmp_path / "m.skops")
 
 
-def test_arrays_of_another_namespace_are_named(tmp_path):
+@pytest.mark.parametrize("kind", [MiCUSaL, SubspaceMixture])
+def test_arrays_of_another_namespace_are_named(kind, tmp_path):
     X = array_api_strict.asarray(np.random.RandomState(0).standard_normal((30, 5)))
     with sklearn.config_context(array_api_dispatch=True):
-        model = MiCUSaL(2, 1, random_state=0).fit(X)
+        model = kind(2, 1, random_state=0).fit(X)
     with pytest.raises(TypeError, match=r"arrays are of array_api_strict.*fit it on NumPy"):
         save_model(model, tmp_path / "model.skops")

@@ -80,12 +80,19 @@ def to_numpy(a: Any) -> np.ndarray:
 
 def moved_to(a: Any, like: Array, dtype: Any = None) -> Array:
     """Bring a NumPy array or numbers to the namespace and device of another array."""
+    if is_numpy_array(a) and not is_numpy_array(like):
+        a = np.asarray(a, order="C")  # PyTorch takes no array that is read backwards
     return namespace(like).asarray(a, dtype=dtype, device=device(like))
 
 
 def zeros(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
     """Return zeros beside another array, in its precision unless told otherwise."""
     return namespace(like).zeros(shape, dtype=dtype or like.dtype, device=device(like))
+
+
+def unfilled(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
+    """Return an array to be filled beside another, in its precision unless told otherwise."""
+    return namespace(like).empty(shape, dtype=dtype or like.dtype, device=device(like))
 
 
 def identity(n: int, like: Array) -> Array:
@@ -122,6 +129,13 @@ def float64_sum(a: Array, axis: int | tuple[int, ...] | None = None) -> Array:
     """Sum in double precision, so that an objective of float32 data still has its digits."""
     xp = namespace(a)
     return xp.sum(a, axis=axis, dtype=xp.float64)
+
+
+def sum_of_squares(a: Array) -> float:
+    """Return Σ a² of a matrix, summed in double precision; NumPy needs no array of squares."""
+    if is_numpy_array(a):
+        return float(np.einsum("nm,nm->", a, a, dtype=np.float64))
+    return float(float64_sum(namespace(a).vecdot(a, a)))
 
 
 def machine_epsilon(a: Array) -> float:

@@ -1,8 +1,5 @@
 """EM on low-rank Gaussians: never falls, equals the dense formulas, in any namespace."""
 
-import importlib.util
-
-import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,19 +7,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
+from polyspan.arrays import device, to_numpy
 from polyspan.models.mixture_start import as_samples, find_patterns
 from polyspan.solvers.mixture import Gaussians, Pull, log_densities, share_out
 from polyspan.solvers.mixture_complete import CompleteSamples
 from polyspan.solvers.mixture_em import learn_mixture
 from polyspan.solvers.mixture_masked import MaskedSamples
 from polyspan.solvers.mixture_noise import NoiseRule, low_rank
-from polyspan.solvers.mixture_patterns import Patterns, posterior_factors
-
-NAMESPACES = [np, array_api_strict]
-if importlib.util.find_spec("torch"):  # not in the extra: too large for every machine
-    from array_api_compat import torch
-
-    NAMESPACES.append(torch)
+from polyspan.solvers.mixture_patterns import posterior_factors
 
 
 def draw_gaussians(rng, L=3, m=6, s=2):
@@ -148,35 +140,54 @@ def test_the_penalty_is_a_divergence():
     assert_allclose(Pull(pooled, 3.0).dense(), P)
 
 
-@pytest.mark.parametrize("xp", NAMESPACES, ids=lambda xp: xp.__name__.split(".")[-1])
 @pytest.mark.parametrize("holes", [0.0, 0.3])
-def test_every_namespace_gives_the_same(xp, holes):
+@pytest.mark.parametrize("kind", ["subspace", "shared", "fixed"])
+@pytest.mark.parametrize("affine", [True, False])
+def test_every_namespace_gives_the_same(xp, accelerator, holes, kind, affine):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 6))
     observed = rng.uniform(size=X.shape) >= holes
     observed[:12] = observed[0]
     start, pull = draw_gaussians(rng), Pull(draw_gaussians(rng, 1, 6, 3), 2.0)
-    rule = NoiseRule("subspace", 1e-4)
+    rule = NoiseRule(kind, 1e-4, 0.5)
     values = np.where(observed, X, 0)
-    patterns = find_patterns(values, observed)
-    theirs = Patterns(
-        xp.asarray(values),
-        xp.asarray(patterns.observed),
-        tuple(xp.asarray(rows) for rows in patterns.together),
-        xp.asarray(patterns.single),
-    )
-    both = [(MaskedSamples(patterns, True, rule), MaskedSamples(theirs, True, rule))]
-    if not holes:
-        both.append((CompleteSamples(X, True, rule), CompleteSamples(xp.asarray(X), True, rule)))
-    for ours, other in both:
-        expected = learn_mixture(ours, start, pull, max_iter=5, tol=0.0)
-        found = learn_mixture(
-            other, moved(start, xp), Pull(moved(pull.pooled, xp), 2.0), max_iter=5, tol=0.0
-        )
-        assert_allclose(found.history, expected.history, rtol=1e-10)
-        assert_allclose(
-            np.asarray(found.gaussians.variances), expected.gaussians.variances, rtol=1e-6
-        )
+
+    def run(place, complete):
+        if complete:
+            samples = CompleteSamples(place.asarray(X), affine, rule)
+        else:
+            patterns = find_patterns(place.asarray(values), place.asarray(observed))
+            samples = MaskedSamples(patterns, affine, rule)
+        towards = Pull(moved(pull.pooled, place), 2.0)
+        return learn_mixture(samples, moved(start, place), towards, max_iter=5, tol=0.0)
+
+    for complete in (False,) if holes else (False, True):
+        expected = run(np, complete)
+        for place in (xp, accelerator):
+            found = run(place, complete)
+            assert_allclose(found.history, expected.history, rtol=1e-10)
+            variances = found.gaussians.variances
+            assert device(variances) == device(place.asarray(X))
+            assert_allclose(to_numpy(variances), expected.gaussians.variances, rtol=1e-6)
+
+
+def test_which_rows_share_their_systems(xp, accelerator):
+    rng = np.random.default_rng(5)
+    observed = rng.uniform(size=(60, 9)) > 0.4
+    observed[10:30], observed[40:52] = observed[10], True
+    values = np.where(observed, 1.0, 0.0)
+    shared = {xp: [list(range(10, 30)), list(range(40, 52))], accelerator: [list(range(40, 52))]}
+    for place, expected in shared.items():
+        patterns = find_patterns(place.asarray(values), place.asarray(observed))
+        assert sorted(to_numpy(rows).tolist() for rows in patterns.together) == expected
+        groups = list(patterns.groups(2, 3))
+        rows = np.concatenate([to_numpy(group.rows) for group in groups])
+        assert sorted(rows.tolist()) == list(range(60))
+        for group in groups:
+            together = any(to_numpy(group.rows)[0] in rows for rows in expected)
+            assert group.shared == together
+            theirs = np.broadcast_to(to_numpy(group.observed), group.values.shape)
+            assert np.array_equal(theirs, observed[to_numpy(group.rows)])
 
 
 def test_chunks_change_nothing(monkeypatch):

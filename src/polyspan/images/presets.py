@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan.arrays import is_numpy
 from polyspan.models import SubspaceMixture
 
 # Rows and columns of the smallest picture that something is learned from.
@@ -70,6 +71,11 @@ def check_side(shape: tuple[int, ...], side: int, *, learned: bool) -> None:
 def side_of(model: SubspaceMixture) -> int:
     """Return the side of the square patches that a given model was fitted to."""
     check_is_fitted(model)
+    if not is_numpy(model.bases_):
+        raise ValueError(
+            f"the model was fitted on arrays of {type(model.bases_).__module__}, and pictures are "
+            "NumPy arrays: fit it on NumPy"
+        )
     side: int = round(model.n_features_in_**0.5)
     if side * side != model.n_features_in_:
         raise ValueError(

@@ -88,9 +88,11 @@ class Fill:
         total = np.zeros(X.shape)
         inner = self.scaling.inward(X)
         for model in self.models:
-            for part in model._parts(inner):
-                if part.group is not None:
-                    total[part.rows] += entry_variances(part, model._gaussians())
+            for which, parts in model._parts(inner):
+                for part in parts:
+                    if part.group is not None:
+                        own = total[which]
+                        own[part.group.rows] += entry_variances(part, model._gaussians())
         if not self.models:
             total += 1.0
         # What the slope does not take over from the prediction stays uncertain.

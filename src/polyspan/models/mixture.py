@@ -11,13 +11,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polyspan.arrays import keep_freed_memory, limit_threads, pass_work
-from polyspan.models.checks import check_columns_observed, check_subspace_dim
+from polyspan.arrays import Array, limit_threads, moved_to, namespace, pass_work, to_numpy
+from polyspan.models.checks import check_subspace_dim
 from polyspan.models.messages import warn_user
 from polyspan.models.mixture_prediction import MixturePrediction
-from polyspan.models.mixture_start import annealed_start, as_samples, as_watch, noise_rule, pool
+from polyspan.models.mixture_start import (
+    annealed_start,
+    as_samples,
+    as_watch,
+    centred,
+    noise_rule,
+    pool,
+)
 from polyspan.models.progress import FitProgress
-from polyspan.solvers.masked_preparation import observed_mean
 from polyspan.solvers.mixture import Gaussians, Pull
 from polyspan.solvers.mixture_em import MixtureSolution, learn_mixture
 
@@ -175,7 +181,9 @@ class SubspaceMixture(MixturePrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries; never modified.
+            NaN marks missing entries; never modified. Under scikit-learn's `array_api_dispatch`
+            an array of PyTorch or CuPy is fitted on its own device, where the fitted arrays and
+            all results will lie too.
         y : ignored
 
         Returns
@@ -185,15 +193,16 @@ class SubspaceMixture(MixturePrediction):
         X = self._validate(X, reset=True)
         self._check_sizes(*X.shape)
         rng = check_random_state(self.random_state)
-        values, observed, mean = self._prepare(X)
+        values, observed, mean = centred(X, center=self.affine or self.center)
         progress = FitProgress(self, X, y, self.n_init, self.max_iter)
-        work = pass_work(len(X), X.shape[1], self.n_subspaces * (self.subspace_dim + 1))
-        with limit_threads(work):
+        n_columns = self.n_subspaces * (self.subspace_dim + 1)
+        with limit_threads(pass_work(X.shape[0], X.shape[1], n_columns)):
             best = self._best(values, observed, mean, rng, progress)
         for name, value in self._fitted(best.gaussians, mean).items():
             setattr(self, name, value)
         self.log_likelihood_ = best.value
-        self.log_likelihood_history_ = np.array(best.history)
+        history = list(best.history)
+        self.log_likelihood_history_ = moved_to(history, X, namespace(X).float64)
         self.n_iter_ = best.n_iter
         self.converged_ = best.stopped == "converged"
         self.labels_ = self._nearest(X)
@@ -206,27 +215,15 @@ class SubspaceMixture(MixturePrediction):
             )
         return self
 
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Any, y: Any = None) -> Array:
         """Learn the subspaces and return the most probable one of every sample."""
-        return np.asarray(self.fit(X, y).labels_)
-
-    def _prepare(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return centred values with zeros in the holes, the mask (None: complete), the mean."""
-        keep_freed_memory()
-        missing = np.isnan(X)
-        check_columns_observed(missing)
-        mean = np.zeros(X.shape[1], dtype=X.dtype)
-        if self.affine or self.center:
-            mean = observed_mean(X, missing)
-        if not missing.any():
-            return X - mean, None, mean
-        return np.where(missing, X.dtype.type(0), X - mean), ~missing, mean
+        return self.fit(X, y).labels_
 
     def _best(
         self,
-        values: np.ndarray,
-        observed: np.ndarray | None,
-        mean: np.ndarray,
+        values: Array,
+        observed: Array | None,
+        mean: Array,
         rng: np.random.RandomState,
         progress: FitProgress,
     ) -> MixtureSolution:
@@ -267,23 +264,24 @@ class SubspaceMixture(MixturePrediction):
             progress.end_start(k)
         return max(found, key=lambda solution: solution.value)
 
-    def _learned(self, mean: np.ndarray, dtype: Any) -> Gaussians:
-        """Return what an earlier fit has learned, about the mean of these samples."""
-        shape = (self.n_subspaces, len(mean), self.subspace_dim)
+    def _learned(self, mean: Array, dtype: Any) -> Gaussians:
+        """Return what an earlier fit has learned, wherever, about the mean of these samples."""
+        shape = (self.n_subspaces, mean.shape[0], self.subspace_dim)
         if self.bases_.shape != shape:
             raise ValueError(
                 f"warm_start goes on from bases of shape {self.bases_.shape}, but n_subspaces, "
                 f"n_features and subspace_dim are {shape}: set warm_start=False"
             )
         about = self._gaussians()
-        means = about.means + (self.mean_ - mean) if self.affine else 0 * about.means
+        means = to_numpy(about.means)
+        means = means + (to_numpy(self.mean_) - to_numpy(mean)) if self.affine else 0 * means
         parts = (about.log_weights, means, about.bases, about.variances, about.noise)
-        return Gaussians(*(part.astype(dtype, copy=False) for part in parts))
+        return Gaussians(*(moved_to(to_numpy(part), mean, dtype) for part in parts))
 
-    def _fitted(self, gaussians: Gaussians, mean: np.ndarray) -> dict[str, Any]:
+    def _fitted(self, gaussians: Gaussians, mean: Array) -> dict[str, Any]:
         """Return the attributes that describe the components that EM has reached."""
         return {
-            "weights_": np.exp(gaussians.log_weights),
+            "weights_": namespace(mean).exp(gaussians.log_weights),
             "means_": gaussians.means + mean,
             "bases_": gaussians.bases,
             "variances_": gaussians.variances,

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from polyspan.arrays import chunk_rows, limit_threads, pass_work
+from polyspan.arrays import (
+    Array,
+    chunk_rows,
+    is_host,
+    item_bytes,
+    limit_threads,
+    namespace,
+    pass_work,
+    row_slices,
+    unsorted,
+)
 from polyspan.models.mixture_start import find_patterns
 from polyspan.solvers.mixture import Gaussians, log_densities, share_out
 from polyspan.solvers.mixture_patterns import Group, posterior_covariances, posterior_factors
 
 
 class Part(NamedTuple):
-    """Some rows and what the components say about them."""
+    """Some rows of a chunk and what the components say about them."""
 
-    rows: Any
-    """Slice or indices."""
-    joint: np.ndarray
+    joint: Array
     """log π_l N(x; l) of the observed entries, (n, L)."""
-    squares: np.ndarray
+    squares: Array
     """Squared Mahalanobis distances, (n, L)."""
-    factors: np.ndarray
+    factors: Array
     """E[D_lᵀ(clean - μ_l)], (L, n, s)."""
     group: Group | None
-    """Where there are holes."""
+    """Which rows of the chunk, where it has holes; None: all of them."""
+
+    def rows_of(self, chunk: Array) -> Array:
+        """Return the rows of the chunk that this part is about."""
+        if self.group is None:
+            return chunk
+        return namespace(chunk).take(chunk, self.group.rows, axis=0)
 
 
-def posterior_parts(X: np.ndarray, mean: np.ndarray, gaussians: Gaussians) -> Iterator[Part]:
-    """Yield all rows, those with holes in groups of equal masks.
+def posterior_parts(
+    X: Array, mean: Array, gaussians: Gaussians
+) -> Iterator[tuple[slice, Iterator[Part]]]:
+    """Yield all rows in chunks, and each chunk in parts: one, or groups of equal masks.
 
     Parameters
     ----------
@@ -38,29 +54,52 @@ def posterior_parts(X: np.ndarray, mean: np.ndarray, gaussians: Gaussians) -> It
     mean : array of shape (n_features,)
         What the Gaussians are about.
     """
+    xp = namespace(X)
     n_subspaces, m, s = gaussians.bases.shape
     dtype = gaussians.bases.dtype
-    gain = gaussians.variances / (gaussians.variances + gaussians.noise[:, None])
-    size = chunk_rows(m, dtype.itemsize, n_subspaces * (s + 2))
-    roots = np.sqrt(gaussians.variances)[:, None, :]
-    with limit_threads(pass_work(len(X), m, n_subspaces * s)):
-        for start in range(0, len(X), size):
-            chunk = (X[start : start + size] - mean).astype(dtype, copy=False)
-            observed = ~np.isnan(chunk)
-            if observed.all():
-                which = slice(start, start + len(chunk))
-                joint, squares, coordinates = log_densities(chunk, gaussians)
-                factors = np.moveaxis(coordinates * gain, 1, 0)
-                yield Part(which, joint, squares, factors, None)
-                continue
-            patterns = find_patterns(np.where(observed, chunk, 0).astype(dtype), observed)
-            for group in patterns.groups(n_subspaces, s):
-                joint, squares, z = posterior_factors(group, gaussians)
-                yield Part(start + group.rows, joint, squares, z * roots, group)
+    size = chunk_rows(m, item_bytes(gaussians.bases), n_subspaces * (s + 2), host=is_host(X))
+    with limit_threads(pass_work(X.shape[0], m, n_subspaces * s)):
+        for which in row_slices(X.shape[0], size):
+            chunk = xp.astype(X[which, :] - mean, dtype, copy=False)
+            yield which, _parts_of(chunk, gaussians)
+
+
+def _parts_of(chunk: Array, gaussians: Gaussians) -> Iterator[Part]:
+    xp = namespace(chunk)
+    observed = ~xp.isnan(chunk)
+    if bool(xp.all(observed)):
+        joint, squares, coordinates = log_densities(chunk, gaussians)
+        gain = gaussians.variances / (gaussians.variances + gaussians.noise[:, None])
+        factors = xp.permute_dims(coordinates * gain, (1, 0, 2))
+        yield Part(joint, squares, factors, None)
+        return
+    n_subspaces, _, s = gaussians.bases.shape
+    roots = xp.sqrt(gaussians.variances)[:, None, :]
+    patterns = find_patterns(xp.where(observed, chunk, 0.0), observed)
+    for group in patterns.groups(n_subspaces, s):
+        joint, squares, z = posterior_factors(group, gaussians)
+        yield Part(joint, squares, z * roots, group)
+
+
+def in_order(
+    parts: Iterable[Part], compute: Callable[[Part], tuple[Array, ...]]
+) -> tuple[Array, ...]:
+    """Return what is computed for the rows of every part, in the order of the rows of the chunk."""
+    rows, found = [], []
+    for part in parts:
+        computed = compute(part)
+        if part.group is None:
+            return computed
+        rows.append(part.group.rows)
+        found.append(computed)
+    return tuple(unsorted(rows, list(pieces)) for pieces in zip(*found, strict=True))
 
 
 def entry_variances(part: Part, gaussians: Gaussians) -> np.ndarray:
-    """Return the variance of every entry of some rows with holes, given what was observed."""
+    """Return the variance of every entry of some rows with holes, given what was observed.
+
+    In NumPy, as all of the imputer that asks for it.
+    """
     assert part.group is not None
     shares = share_out(part.joint)[0]
     first = np.zeros_like(part.group.values)
@@ -75,12 +114,13 @@ def entry_variances(part: Part, gaussians: Gaussians) -> np.ndarray:
     return np.asarray(np.maximum(second - first * first, 0))
 
 
-def degrees_of_freedom(gaussians: Gaussians, extra: float) -> np.ndarray:
+def degrees_of_freedom(gaussians: Gaussians, extra: float) -> Array:
     """Return the trace of the map from a sample to its posterior mean, for every component."""
+    xp = namespace(gaussians.noise)
     noise = gaussians.noise[:, None]
     if not extra:
-        return np.asarray((gaussians.variances / (gaussians.variances + noise)).sum(axis=1))
+        return xp.sum(gaussians.variances / (gaussians.variances + noise), axis=1)
     _, m, s = gaussians.bases.shape
     along = (gaussians.variances + noise) / (gaussians.variances + noise + extra)
     off = (m - s) * gaussians.noise / (gaussians.noise + extra)
-    return np.asarray(along.sum(axis=1) + off)
+    return xp.sum(along, axis=1) + off

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, float64_sum, namespace, transpose
+from polyspan.arrays import Array, float64_sum, identity, namespace, transpose
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -121,9 +121,8 @@ class Pull:
 
     def dense(self) -> Array:
         """Return P itself, where m×m matrices are small."""
-        xp = namespace(self.pooled.bases)
         basis = self.pooled.bases[0, ...]
-        eye = xp.eye(basis.shape[0], dtype=basis.dtype)
+        eye = identity(basis.shape[0], basis)
         return (basis * self.pooled.variances[0, :]) @ transpose(basis) + self.pooled.noise[0] * eye
 
     def penalty(self, gaussians: Gaussians) -> float:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from polyspan.arrays import (
     Array,
-    chunk_rows,
     float64_sum,
-    item_bytes,
     machine_epsilon,
     namespace,
+    row_slices,
+    rows_at_once,
     transpose,
 )
 from polyspan.solvers.mixture import Gaussians, Pull, log_densities, share_out
@@ -56,10 +56,7 @@ class CompleteSamples:
 
     def chunks(self, n_columns: int) -> Iterator[tuple[slice, Array]]:
         """Yield (which rows, the rows)."""
-        n, m = self.X.shape
-        size = chunk_rows(m, item_bytes(self.X), n_columns)
-        for start in range(0, n, size):
-            which = slice(start, min(n, start + size))
+        for which in row_slices(self.X.shape[0], rows_at_once(self.X, n_columns)):
             yield which, self.X[which, :]
 
     def expect(self, gaussians: Gaussians, beta: float = 1.0) -> tuple[float, Moments]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, float64_sum, namespace, transpose
+from polyspan.arrays import Array, float64_sum, identity, namespace, transpose, zeros
 from polyspan.solvers.mixture import Gaussians, Pull, share_out
 from polyspan.solvers.mixture_complete import FEWEST, keep_empty, log_shares, negligible
 from polyspan.solvers.mixture_noise import NoiseRule, from_factors, solve_rows
@@ -104,7 +104,7 @@ class MaskedSamples:
             systems, right = systems[:, :s, :s], right[:, :s]
         # A feature that the component has not seen gets zeros (or what the pull says), not 0/0.
         unseen = xp.astype(sums.systems[p, :, s, s] <= FEWEST, right.dtype)[:, None, None]
-        systems = systems + unseen * xp.eye(systems.shape[2], dtype=right.dtype)
+        systems = systems + unseen * identity(systems.shape[2], right)
         fitted = solve_rows(systems, right)
         residual = squares - xp.sum(fitted * right)
         W = fitted[:, :s]
@@ -132,8 +132,7 @@ def gather_factors(group: Group, gaussians: Gaussians, shares: Array, z: Array) 
         own = group.take(members)
         weights = xp.take(shares[:, p], members)
         factors = xp.take(z[p, ...], members, axis=0)
-        ones = xp.ones((factors.shape[0], 1), dtype=factors.dtype)
-        extended = xp.concat([factors, ones], axis=1)
+        extended = xp.concat([factors, xp.ones_like(weights)[:, None]], axis=1)
         weighted = extended * weights[:, None]
         covariances = posterior_covariances(own, gaussians, p)
         if group.shared:
@@ -156,8 +155,8 @@ def _bordered(a: Array) -> Array:
     """Add a row and a column of zeros to every matrix of a stack."""
     xp = namespace(a)
     n, s = a.shape[:2]
-    a = xp.concat([a, xp.zeros((n, 1, s), dtype=a.dtype)], axis=1)
-    return xp.concat([a, xp.zeros((n, s + 1, 1), dtype=a.dtype)], axis=2)
+    a = xp.concat([a, zeros((n, 1, s), a)], axis=1)
+    return xp.concat([a, zeros((n, s + 1, 1), a)], axis=2)
 
 
 def _pseudo_samples(gaussians: Gaussians, pull: Pull, p: int) -> tuple[Array, Array]:
@@ -165,15 +164,14 @@ def _pseudo_samples(gaussians: Gaussians, pull: Pull, p: int) -> tuple[Array, Ar
     xp = namespace(gaussians.bases)
     _, m, s = gaussians.bases.shape
     if not pull.weight:
-        zeros = xp.zeros((m, s + 1), dtype=gaussians.bases.dtype)
-        return xp.zeros((s + 1, s + 1), dtype=zeros.dtype), zeros
+        return zeros((s + 1, s + 1), gaussians.bases), zeros((m, s + 1), gaussians.bases)
     W, noise = gaussians.factors[p, ...], gaussians.noise[p]
     inverse = noise / (gaussians.variances[p, :] + noise)  # A is diagonal for complete samples
     gain = W * (inverse / noise)  # (m, s): z = gainᵀ e
     along = pull.times(gain)
     spread = transpose(gain) @ along
-    spread = spread + inverse[:, None] * xp.eye(s, dtype=spread.dtype)
-    last = xp.zeros((m, 1), dtype=along.dtype)
+    spread = spread + inverse[:, None] * identity(s, spread)
+    last = zeros((m, 1), along)
     return (
         pull.weight * _bordered(spread[None, ...])[0, ...],
         pull.weight * xp.concat([along, last], axis=1),

@@ -26,7 +26,7 @@ class NoiseRule:
         """
         xp = namespace(sums)
         if self.kind == "fixed":
-            return xp.full(sums.shape, max(self.value, self.floor), dtype=sums.dtype)
+            return xp.full_like(sums, max(self.value, self.floor))
         if self.kind == "shared":
             sums = xp.zeros_like(sums) + xp.sum(sums)
             counts = xp.zeros_like(sums) + xp.sum(counts)
@@ -58,7 +58,7 @@ def low_rank(
         noise = _shared_noise(rest, top, counts, rule)
     else:
         sums = xp.sum(rest, axis=1)
-        noise = rule.bounded(sums, xp.full(sums.shape, float(m - dim), dtype=sums.dtype))
+        noise = rule.bounded(sums, xp.full_like(sums, float(m - dim)))
     variances = top - noise[:, None]
     return bases, xp.where(variances > 0, variances, xp.zeros_like(variances)), noise
 
@@ -79,7 +79,7 @@ def _shared_noise(rest: Array, top: Array, counts: Array, rule: NoiseRule) -> Ar
         found = max(float(found), rule.floor)
         if found >= float(noise[0]):
             break
-        noise = xp.full(noise.shape, found, dtype=noise.dtype)
+        noise = xp.full_like(noise, found)
     return noise
 
 

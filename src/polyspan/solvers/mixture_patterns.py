@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from polyspan.arrays import CHUNK_BYTES, Array, item_bytes, namespace, transpose
+from polyspan.arrays import (
+    CHUNK_BYTES,
+    DEVICE_CHUNK_BYTES,
+    Array,
+    identity,
+    is_host,
+    item_bytes,
+    namespace,
+    transpose,
+    zeros,
+)
 from polyspan.solvers.mixture import LOG_2PI, Gaussians
 from polyspan.solvers.small_systems import pairwise_products, solve_packed
 
@@ -51,14 +61,16 @@ class Patterns:
         """Yield all rows, in groups whose systems stay within the memory bound."""
         xp = namespace(self.values)
         m, size = self.values.shape[1], item_bytes(self.values)
-        wide = max(1, 4 * CHUNK_BYTES // (size * (3 * m + 4 * n_systems * (dim + 1))))
+        # A step holds several arrays of this size: on an accelerator too they have to fit.
+        most = 4 * CHUNK_BYTES if is_host(self.values) else DEVICE_CHUNK_BYTES // 4
+        wide = max(1, most // (size * (3 * m + 4 * n_systems * (dim + 1))))
         for rows in self.together:
             for start in range(0, rows.shape[0], wide):
                 part = rows[start : min(start + wide, rows.shape[0])]
                 observed = xp.take(self.observed, part[:1], axis=0)
                 yield Group(part, xp.take(self.values, part, axis=0), observed)
         per_row = size * (3 * m + 2 * n_systems * (dim + 1) * (dim + 2))
-        long = max(1, 4 * CHUNK_BYTES // per_row)
+        long = max(1, most // per_row)
         n = self.single.shape[0]
         for start in range(0, n, long):
             part = self.single[start : min(start + long, n)]
@@ -117,8 +129,7 @@ def posterior_covariances(group: Group, gaussians: Gaussians, p: int) -> Array:
 
 def unit_plus(grams: Array, noise: Array) -> Array:
     """Return I + gram/σ²."""
-    xp = namespace(grams)
-    return xp.eye(grams.shape[-1], dtype=grams.dtype) + grams / noise[:, None, None]
+    return identity(grams.shape[-1], grams) + grams / noise[:, None, None]
 
 
 def _eliminate(W: Array, observed: Array, right: Array, noise: Array) -> tuple[Array, Array]:
@@ -127,7 +138,7 @@ def _eliminate(W: Array, observed: Array, right: Array, noise: Array) -> tuple[A
     n_subspaces, m, s = W.shape
     n = observed.shape[0]
     if not s:
-        return right, xp.zeros((n_subspaces, n), dtype=W.dtype)
+        return right, zeros((n_subspaces, n), W)
     pairs = pairwise_products(W / xp.sqrt(noise)[:, None, None])
     t = pairs.shape[1]
     grams = xp.reshape(
