@@ -164,16 +164,42 @@ def test_empty_subspaces_are_refilled_and_reported():
 
 
 def test_a_small_weight_goes_on_from_the_pooled_subspace():
-    # All subspaces are one, so labels are left to rounding; the objective is not.
-    X = problems() * 1e-3
     options = {"lam": 1e-3, "init": "random", "random_state": 0}
+    assert_equals_single(
+        fit_micusal(problems() * 1e-3, 3, 3, **options), problems() * 1e-3, 3, 3, **options
+    )
+    X = problems(sizes=(60, 60, 60), n_features=20, subspace_dim=2)
+    options = {"lam": 1e-3, "init": "random", "random_state": 3, "n_init": 4}
+    assert_equals_single(fit_micusal(X, 5, 2, **options), X, 5, 2, **options)
+
+
+@pytest.mark.parametrize("seed", [None, np.random.RandomState(0)])
+def test_every_call_draws_anew(seed):
+    first, second = (
+        fit_micusal(problems(3, noise=0.5), 3, 3, init="random", n_init=1, max_bytes=1,
+                    random_state=seed).bases
+        for _ in range(2)
+    )  # fmt: skip
+    assert not np.allclose(first, second)
+
+
+def test_directions_of_little_variance_are_not_taken_for_none():
+    spread = np.array([1, 0.005, 0.004, 0.003], dtype=np.float32)
+    X = np.random.RandomState(0).standard_normal((1, 60000, 4)).astype(np.float32) * spread
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit = fit_micusal(X, 3, 3, **options)
-        expected = [MiCUSaL(3, 3, **options).fit(x).objective_ for x in X]
-    residual = np.linalg.svd(X - X.mean(axis=1, keepdims=True), compute_uv=False)[:, 3:]
-    assert_allclose(fit.objective, expected, rtol=1e-5)
-    assert np.all(fit.objective <= 1e-3 * np.sum(residual**2, axis=1) * (1 + 1e-5))
+        warnings.simplefilter("error", UserWarning)
+        fit_micusal(X, 1, 2, random_state=0)
+
+
+def test_runs_end_at_the_rounding_of_their_own_problem():
+    # Exact data on very different scales: what is rounding for one problem is not for another.
+    X = problems(3, noise=0.0) * np.array([1e6, 1.0, 1e-6])[:, None, None]
+    options = {"init": "random", "n_init": 2, "center": False, "lam": float("inf"), "tol": 0.0,
+               "random_state": 0}  # fmt: skip
+    fit = fit_micusal(X, 3, 3, **options)
+    for k, x in enumerate(X):
+        single = MiCUSaL(3, 3, **options).fit(x)
+        assert int(fit.n_iter[k]) == single.n_iter_
 
 
 def test_warnings():

@@ -211,13 +211,13 @@ def test_leave_one_out_of_a_point_is_exact():
     frames = means[None, :, :, None]
     weights = (labels[:, None, None] == np.arange(3)).astype(float)
     leverage = problem.leverage(frames, weights)
-    energy = problem.norms[:, None, None] - np.sum((centred[:, None] - means) ** 2, axis=2)[:, None]
-    found = leverage.residuals(np.zeros((len(X), 1, 3, 0)), energy)[:, 0]
+    energy = problem.norms - np.sum((centred - means[:, None]) ** 2, axis=2)[None]
+    found = leverage.residuals(np.zeros((1, 3, 0, len(X))), energy)[0]
     for i in (0, 45, 120):
         p = labels[i]
         others = (labels == p) & (np.arange(len(X)) != i)
         expected = np.sum((centred[i] - centred[others].mean(axis=0)) ** 2)
-        assert_allclose(found[i, p], expected)
+        assert_allclose(found[p, i], expected)
 
 
 def test_leave_one_out_fit():

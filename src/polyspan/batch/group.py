@@ -19,7 +19,7 @@ from polyspan.arrays import (
     transpose,
 )
 from polyspan.batch.starts import Starts
-from polyspan.geometry import orthonormal_columns
+from polyspan.geometry import near_copies, orthonormal_columns
 from polyspan.models.micusal import MiCUSaL
 from polyspan.solvers.annealing import temperatures
 from polyspan.solvers.batched import Batch, cool, nearest, pool
@@ -89,7 +89,10 @@ class Group:
 
     def _refilled(self, batch: Batch, runs: Runs) -> Runs:
         """Refill empty subspaces, run by run: few have any."""
-        for p, r in np.argwhere((runs.counts == 0).any(axis=2) & runs.converged).tolist():
+        empty = np.argwhere((runs.counts == 0).any(axis=2) & runs.converged)
+        if len(empty):
+            runs = replace(runs, frames=namespace(batch.X).asarray(runs.frames, copy=True))
+        for p, r in empty.tolist():
             rows = Rows(batch.X[p, ...], None, rows_at_once(batch.X[p, ...]))
             norms = namespace(rows.X).sum(rows.X * rows.X, axis=1)
             problem = Problem(rows, norms, float(batch.total[p]), batch.lam)
@@ -102,7 +105,6 @@ class Group:
             found = refill_empty(problem, reached, self._rules)
             if found is reached:
                 continue
-            runs = replace(runs, frames=namespace(rows.X).asarray(runs.frames, copy=True))
             runs.frames[p, r, ...] = transpose(found.bases)
             runs.objective[p, r], runs.n_iter[p, r] = found.objective, found.n_iter
             runs.converged[p, r] = found.stopped == "converged"
@@ -128,8 +130,8 @@ class Group:
         if not len(above):
             return best
         some = self._batch.take(above)
-        copies = xp.take(pooled, moved_to(above, pooled), axis=0)[:, None, None, ...]
-        copies = xp.broadcast_to(copies, (len(above), *best.frames.shape[1:]))
+        copies = transpose(xp.take(pooled, moved_to(above, pooled), axis=0))
+        copies = transpose(near_copies(copies, best.frames.shape[2]))[:, None, ...]
         found = self._refilled(some, learn(some, copies, self._rules, self._max_bytes))
         order = np.arange(len(value))
         order[above] = len(value) + np.arange(len(above))
@@ -170,5 +172,6 @@ def _span(X: Array, given: Array | None) -> Array | None:
 
 def _count_narrow(ritz: Array, size: int) -> int:
     values = np.sqrt(np.maximum(to_numpy(ritz), 0))
-    used = values > values.max(axis=1, keepdims=True) * machine_epsilon(ritz) * size
+    share = min(machine_epsilon(ritz) * size, 1e-3)  # as for a single problem
+    used = values > values.max(axis=1, keepdims=True) * share
     return int((~used).any(axis=1).sum())

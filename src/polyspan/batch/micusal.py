@@ -120,12 +120,16 @@ def fit_micusal(
 
 def _checked(X: Any) -> Array:
     X = as_array(X)
+    if hasattr(X, "dask"):
+        raise ValueError("X is a dask array: pass one group of problems after the other, computed")
     xp = namespace(X)
     if X.ndim != 3 or 0 in X.shape:
         raise ValueError(
             f"X has the shape {tuple(X.shape)}: (n_problems, n_samples, n_features) is needed, "
             "none of them 0"
         )
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(f"X is complex ({X.dtype}): pass real numbers, such as both parts")
     if X.dtype not in (xp.float64, xp.float32):
         X = xp.astype(X, xp.float64)
     if not is_numpy(X):

@@ -29,6 +29,7 @@ class Starts:
                 f"random_state has {len(seeds)} seeds for {X.shape[0]} problems: give one for each"
             )
         self._generators = [check_random_state(seed) for seed in seeds]
+        self._shared: tuple[list[Any], list[Any]] | None = None
 
     def _given(self, init: np.ndarray) -> Array:
         xp, X = namespace(self.like), self.like
@@ -52,14 +53,14 @@ class Starts:
         """
         xp, (n_subspaces, s) = namespace(self.like), self.sizes
         shape = (self.n, n_subspaces, n_features, s)
-        shared = len(self._generators) == 1
-        pooled, runs = [], []
-        for generator in self._generators if shared else self._generators[which]:
-            state = generator.get_state()
-            pooled.append(draw_bases((n_features, s), generator))
-            runs.append(None if self.given is not None else draw_bases(shape, generator))
-            if shared:
-                generator.set_state(state)  # the next group starts from the same bases
+        one_for_all = len(self._generators) == 1
+        pooled, runs = self._shared or ([], [])
+        if not pooled:
+            for generator in self._generators if one_for_all else self._generators[which]:
+                pooled.append(draw_bases((n_features, s), generator))
+                runs.append(None if self.given is not None else draw_bases(shape, generator))
+        if one_for_all:
+            self._shared = pooled, runs
         count = which.stop - which.start
 
         def placed(drawn: list[Any]) -> Array:

@@ -3,6 +3,7 @@
 from polyspan.geometry.bases import (
     draw_bases,
     is_orthonormal,
+    near_copies,
     orthonormal_columns,
     orthonormal_rows,
     orthonormal_step,
@@ -34,6 +35,7 @@ __all__ = [
     "estimate_dimension",
     "is_orthonormal",
     "leading_rank",
+    "near_copies",
     "neighbour_estimate",
     "orthonormal_columns",
     "orthonormal_rows",

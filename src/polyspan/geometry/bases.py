@@ -104,6 +104,19 @@ def _passes(a: Array, lower: Array, narrowest: float) -> Array:
     return xp.astype(xp.linalg.inv(_cholesky(a)), a.dtype, copy=False) @ a
 
 
+def near_copies(basis: Array, n: int) -> Array:
+    """Return n bases near one, turned a little and each differently, always the same way.
+
+    Exact copies are a saddle of the objective: every sample is equally near to all of them, and
+    what happens then is left to rounding.
+    """
+    m, s = basis.shape[-2:]
+    turns = np.random.RandomState(0).standard_normal((n, m, s)) / m**0.5
+    little = machine_epsilon(basis) ** 0.4  # far above rounding, and its square far below
+    near = basis[..., None, :, :] + little * moved_to(turns, basis, basis.dtype)
+    return orthonormal_columns(near)
+
+
 def range_basis(a: Array) -> Array:
     """Return the left singular vectors that span the columns of `a`, as MATLAB's `orth`.
 

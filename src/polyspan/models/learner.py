@@ -24,7 +24,7 @@ from polyspan.arrays import (
     to_numpy,
     zeros,
 )
-from polyspan.geometry import draw_bases
+from polyspan.geometry import draw_bases, near_copies
 from polyspan.models.base import UnionOfSubspacesBase
 from polyspan.models.checks import check_subspace_dim
 from polyspan.models.messages import warn_user
@@ -135,14 +135,16 @@ class SubspaceLearner(UnionOfSubspacesBase):
         """
         if self._rules().leave_one_out:
             return best
+        near = near_copies(pooled, best.bases.shape[0])[None, ...]
+        copies = namespace(pooled).broadcast_to(pooled, near.shape)
         if self.affine:
-            pooled = join(pooled, zeros((pooled.shape[0],), pooled))
-        copies = namespace(pooled).stack([pooled] * best.bases.shape[0])[None, ...]
+            points = zeros(near.shape[:-1], near)
+            near, copies = join(near, points), join(copies, points)
         _, sums = problem.assign(copies, with_products=False)
         value = float(problem.objective(copies, sums.energy)[0])
         if best.objective <= value * (1 + 1e-9):
             return best
-        together = self._learn(problem, copies, None)[0]
+        together = self._learn(problem, near, None)[0]
         return replace(together, anneal_history=best.anneal_history)
 
     def _choose(self, solutions: list[Solution]) -> Solution:
