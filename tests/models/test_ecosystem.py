@@ -13,7 +13,7 @@ from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from polyspan import (
     AdaptiveMiCUSaL,
@@ -57,6 +57,18 @@ NAMES = [f"f{i}" for i in range(12)]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)  # fails by raising
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, id=check.func.__name__)
+        for _, check in estimator_checks_generator(SubspaceMixture())
+        if check.func.__name__ != "check_array_api_input"  # see above
+    ],
+)
+def test_scikit_learn_checks_with_the_default_tolerance(check):
+    check(SubspaceMixture())
 
 
 def test_pipeline_and_grid_search():
