@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from polyspan.models.imputer_trial import Candidate, Trial, average
 from polyspan.models.mixture import SubspaceMixture
 from polyspan.models.mixture_posterior import entry_variances
 
@@ -17,15 +16,15 @@ HIDDEN = 0.1
 # Samples per subspace below which there is only one.
 PER_SUBSPACE = 80
 MOST_SUBSPACES = 20
-# A feature's own slope counts as much as the common one when this many entries were hidden in it;
-# the common one as much as none at all when this many were hidden in all.
-TRUST, COMMON_TRUST = 60.0, 5.0
-CLOSENESS = 30.0
-# Steps of EM from an annealed start, and of those that take in the hidden entries in the end.
-ITERATIONS, LAST_ITERATIONS = 4, 2
 # Bound on n_samples * dim**3 of a single subspace: what one step costs.
 MOST_WORK = 2e7
 DOUBLE_UP_TO = 50_000
+# Several subspaces whose first fit is so much worse than the best so far are not fitted again: the
+# average of some fits gains less.
+HOPELESS = 1.15
+# Rows whose hidden entries say how much variances are stretched, and how many entries without any
+# stretch are added to them.
+STRETCH_ROWS, STRETCH_TRUST = 200, 20.0
 # Columns with a higher kurtosis than this (3 for a Gaussian) are scaled down.
 MOST_KURTOSIS = 100.0
 
@@ -36,7 +35,7 @@ class Scaling:
 
     mean: np.ndarray
     spread: np.ndarray
-    """Standard deviation; 1 for constant columns."""
+    """Standard deviation; of constant columns the power of two below their entries, or ½ for 0."""
     scale: np.ndarray
     """What features are divided by: more than their spread where that comes from a few entries far
     out, which would otherwise decide on the subspaces."""
@@ -49,18 +48,24 @@ class Scaling:
         if not X.shape[1]:
             none = np.zeros(0)
             return cls(none, none, none, none, none)
-        spread = np.nanstd(X, axis=0)
-        mean = np.nanmean(X, axis=0)
+        X = np.asarray(X, dtype=np.float64)
+        least, most = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+        # Powers of entries like 1e200 or 1e-200 are no numbers; of their ratios they are.
+        unit = np.ldexp(1.0, np.frexp(np.maximum(np.abs(least), np.abs(most)))[1] - 1)
+        X = X / unit
+        mean, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
         # Of a constant column rounding may leave a spread.
-        spread = np.where(spread > 1e-7 * np.abs(mean), spread, 1.0)
-        spread = np.where(spread > 0, spread, 1.0)
+        spread = np.where((spread > 0) & (least < most), spread, 1.0)
         kurtosis = np.nanmean(((X - mean) / spread) ** 4, axis=0)
         scale = spread * np.sqrt(np.maximum(1.0, kurtosis / MOST_KURTOSIS))
-        return cls(mean, spread, scale, np.nanmin(X, axis=0), np.nanmax(X, axis=0))
+        return cls(mean * unit, spread * unit, scale * unit, least, most)
 
     def inward(self, X: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
         """Return standardised features."""
-        return np.asarray((X - self.mean) / self.scale, dtype=dtype)
+        inner = np.asarray((X - self.mean) / self.scale, dtype=dtype)
+        # How far off a new entry is of a column that was constant, nobody can say.
+        inner[:, self.least == self.most] *= 0
+        return inner
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ class Fill:
     """How far to go from the mean of every column towards the prediction."""
     sizes: tuple[int, int]
     error: float
+    stretch: float = 1.0
+    """What variances are multiplied by, for hidden entries to be as far off as they say."""
 
     def impute(self, X: np.ndarray) -> np.ndarray:
         """Fill the NaN of a table, within the range that its column had."""
@@ -84,9 +91,12 @@ class Fill:
 
     def spread(self, X: np.ndarray) -> np.ndarray:
         """Return the standard deviation of what is missing, and 0 elsewhere."""
-        missing = np.isnan(X)
-        total = np.zeros(X.shape)
-        inner = self.scaling.inward(X)
+        variance = self.stretch * self.variances(self.scaling.inward(X))
+        return np.asarray(np.where(np.isnan(X), np.sqrt(variance) * self.scaling.scale, 0.0))
+
+    def variances(self, inner: np.ndarray) -> np.ndarray:
+        """Return the variance of every missing standardised entry, before it is stretched."""
+        total = np.zeros(inner.shape)
         for model in self.models:
             for which, parts in model._parts(inner):
                 for part in parts:
@@ -98,15 +108,17 @@ class Fill:
         # What the slope does not take over from the prediction stays uncertain.
         variance = total / max(1, len(self.models))
         whole = (self.scaling.spread / self.scaling.scale) ** 2
-        variance = self.slopes**2 * variance + (1.0 - self.slopes) ** 2 * whole
-        return np.asarray(np.where(missing, np.sqrt(variance) * self.scaling.scale, 0.0))
+        return np.asarray(self.slopes**2 * variance + (1.0 - self.slopes) ** 2 * whole)
 
-
-def average(models: tuple[SubspaceMixture, ...], X: np.ndarray) -> np.ndarray:
-    """Return the mean of what several models expect in standardised features."""
-    if not models:
-        return np.zeros_like(X)
-    return np.asarray(sum(model._expected(X, None) for model in models) / len(models))
+    def stretched(self, inner: np.ndarray, hidden: np.ndarray) -> float:
+        """Return squared errors over variances of hidden standardised entries."""
+        rows = np.unique(np.linspace(0, len(inner) - 1, STRETCH_ROWS).astype(int))
+        inner, hidden = inner[rows], hidden[rows]
+        seen = np.where(hidden, np.nan, inner)
+        off = average(self.models, seen) * self.slopes - inner
+        variances = self.variances(seen)[hidden]
+        few = STRETCH_TRUST * float(variances.mean()) if len(variances) else 1.0
+        return float((np.sum(off[hidden] ** 2) + few) / (variances.sum() + few))
 
 
 def sizes_to_try(
@@ -125,6 +137,10 @@ def sizes_to_try(
         elif n_samples * most**3 <= MOST_WORK:
             # The whole covariance, which nearly dependent columns need, or a third of it.
             dims = {n_features // 3, most}
+            if n_samples <= n_features:
+                dims |= {n_samples // 4}  # more directions than samples are never all seen
+        elif many > 1:
+            dims = {n_features // 5}  # what several are drawn to: it costs nothing more
         else:
             dims = {n_features // 8}
         if subspace_dim == "auto":
@@ -145,69 +161,29 @@ def learn_fill(
     inner = scaling.inward(X, np.float64 if X.size < DOUBLE_UP_TO else np.float32)
     usable = ~np.isnan(inner).all(axis=1)
     none = Fill(scaling, (), np.zeros(X.shape[1]), (1, 0), 1.0)
-    if not sizes or int(usable.sum()) < 4:
+    sizes = [size for size in sizes if int(usable.sum()) >= max(4, size[0])]
+    if not sizes:
         return none
     inner = inner[usable]
     # From a seed of its own: whoever made the holes may have drawn the very same numbers.
     draws = np.random.RandomState(rng.randint(2**31 - 1)).uniform(size=inner.shape)
     hidden = ~np.isnan(inner) & (draws < HIDDEN)
     hidden[:, (~np.isnan(inner) & ~hidden).sum(axis=0) < 2] = False
-    seen = np.where(hidden, inner.dtype.type(np.nan), inner)
     if not hidden.any():
         return none
-    best: tuple[float, Fill] | None = None
+    trial = Trial(inner, hidden, scaling.scale / scaling.spread, rng)
+    best: Candidate | None = None
     for number, dim in sizes:
-        if len(inner) < max(2, number):
-            continue
-        model = fitted(seen, number, dim, rng)
-        unit = scaling.scale / scaling.spread
-        slopes, error = trust(model._expected(seen, None) * unit, inner * unit, hidden)
-        if best is None or error < best[0]:
-            best = error, Fill(scaling, (model,), slopes, (number, dim), error)
-    if best is None:
-        return none
-    fill = best[1]
-    number, dim = fill.sizes
-    first = fill.models[0].set_params(warm_start=True)
-    if number > 1:
-        first.set_params(max_iter=LAST_ITERATIONS)
-    others = [fitted(inner, number, dim, rng) for _ in range(n_fits - 1 if number > 1 else 0)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        first.fit(inner)
-    return Fill(scaling, (first, *others), fill.slopes, fill.sizes, fill.error)
-
-
-def fitted(X: np.ndarray, number: int, dim: int, rng: np.random.RandomState) -> SubspaceMixture:
-    """Learn a mixture; a guess at a hole does not need the last digit of the likelihood."""
-    model = SubspaceMixture(
-        number,
-        dim,
-        closeness=CLOSENESS if number > 1 else 0.0,
-        noise="shared",
-        max_iter=ITERATIONS if number > 1 else 8 * ITERATIONS,
-        anneal_steps=8,
-        tol=1e-4 if number > 1 else 1e-5,
-        random_state=rng,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X)
-    return model
-
-
-def trust(expected: np.ndarray, truth: np.ndarray, hidden: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the slope of truth over prediction for every feature, and the error with it.
-
-    Slopes are regressions through the mean, drawn to the common slope where few entries were
-    hidden, and that to 0.
-    """
-    guess = np.where(hidden, expected, 0).astype(np.float64)
-    right = np.where(hidden, truth, 0).astype(np.float64)
-    products, squares = (guess * right).sum(axis=0), (guess * guess).sum(axis=0)
-    unit = squares.sum() / hidden.sum()
-    common = products.sum() / (squares.sum() + COMMON_TRUST * unit) if unit > 0 else 0.0
-    own = (products + TRUST * unit * common) / (squares + TRUST * unit) if unit > 0 else 0 * squares
-    slopes = np.clip(own, 0.0, 1.0)
-    error = float(np.sqrt(((slopes * guess - right) ** 2).sum() / hidden.sum()))
-    return slopes, error
+        if number > 1:
+            enough = HOPELESS * best.error if best else np.inf
+            found = trial.several(number, dim, n_fits, enough)
+        elif X.size >= DOUBLE_UP_TO and any(other > 1 and dim == its for other, its in sizes):
+            found = trial.pooled_only(dim)
+        else:
+            found = trial.single(dim)
+        if best is None or found.error < best.error:
+            best = found
+    assert best is not None
+    tried = Fill(scaling, best.models, best.slopes, best.sizes, best.error)
+    stretch = tried.stretched(inner, hidden)
+    return replace(tried, models=best.complete(inner), stretch=stretch)

@@ -107,7 +107,8 @@ def entry_variances(part: Part, gaussians: Gaussians) -> np.ndarray:
     for p, W in enumerate(gaussians.factors):
         mean = gaussians.means[p] + part.factors[p] @ gaussians.bases[p].T
         covariances = posterior_covariances(part.group, gaussians, p)
-        own = np.einsum("js,nst,jt->nj", W, covariances, W, optimize=True)
+        pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), -1)
+        own = (pairs @ covariances.reshape(pairs.shape[1], -1)).T
         share = shares[:, p : p + 1]
         first += share * mean
         second += share * (mean * mean + own + gaussians.noise[p])

@@ -124,30 +124,45 @@ class MaskedSamples:
 def gather_factors(group: Group, gaussians: Gaussians, shares: Array, z: Array) -> FactorSums:
     """Return the weighted sums of one group."""
     xp = namespace(shares)
-    n_subspaces, m, s = gaussians.bases.shape
-    k = s + 1
     parts = []
-    for p in range(n_subspaces):
+    for p in range(gaussians.bases.shape[0]):
         members = xp.nonzero(shares[:, p] > negligible(shares))[0]
         own = group.take(members)
         weights = xp.take(shares[:, p], members)
         factors = xp.take(z[p, ...], members, axis=0)
-        extended = xp.concat([factors, xp.ones_like(weights)[:, None]], axis=1)
-        weighted = extended * weights[:, None]
-        covariances = posterior_covariances(own, gaussians, p)
-        if group.shared:
-            spread = transpose(weighted) @ extended
-            spread = spread + xp.sum(weights) * _bordered(covariances)[0, ...]
-            systems = transpose(group.observed)[..., None] * spread
-        else:
-            each = _bordered(covariances) * weights[:, None, None]
-            each = each + weighted[:, :, None] * extended[:, None, :]
-            spread = xp.sum(each, axis=0)
-            systems = transpose(own.observed) @ xp.reshape(each, (-1, k * k))
-            systems = xp.reshape(systems, (m, k, k))
-        right = transpose(own.values) @ weighted
-        squares = transpose(own.values * own.values) @ weights
-        parts.append((xp.sum(weights), spread, systems, right, squares))
+        parts.append(own_sums(own, weights, factors, posterior_covariances(own, gaussians, p)))
+    return stack_sums(parts)
+
+
+def own_sums(
+    own: Group, weights: Array, factors: Array, covariances: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the sums of one component over its members, as `FactorSums` has them."""
+    xp = namespace(weights)
+    m, s = own.values.shape[1], factors.shape[1]
+    k = s + 1
+    extended = xp.concat([factors, xp.ones_like(weights)[:, None]], axis=1)
+    weighted = extended * weights[:, None]
+    if own.shared:
+        spread = transpose(weighted) @ extended
+        spread = (
+            spread + xp.sum(weights) * _bordered(xp.permute_dims(covariances, (2, 0, 1)))[0, ...]
+        )
+        systems = transpose(own.observed)[..., None] * spread
+    else:
+        each = transpose(weighted)[:, None, :] * transpose(extended)[None, :, :]
+        each[:s, :s, :] += covariances * weights
+        spread = xp.sum(each, axis=2)
+        systems = xp.reshape(each, (k * k, each.shape[2])) @ own.observed
+        systems = xp.reshape(transpose(systems), (m, k, k))
+    right = transpose(own.values) @ weighted
+    squares = transpose(own.values * own.values) @ weights
+    return xp.sum(weights), spread, systems, right, squares
+
+
+def stack_sums(parts: list[tuple[Array, Array, Array, Array, Array]]) -> FactorSums:
+    """Return the sums of all components together."""
+    xp = namespace(parts[0][0])
     return FactorSums(*(xp.stack([part[i] for part in parts]) for i in range(5)))
 
 

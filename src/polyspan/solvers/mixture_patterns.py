@@ -17,7 +17,7 @@ from polyspan.arrays import (
     zeros,
 )
 from polyspan.solvers.mixture import LOG_2PI, Gaussians
-from polyspan.solvers.small_systems import pairwise_products, solve_packed
+from polyspan.solvers.small_systems import invert_together, pairwise_products, solve_packed
 
 
 @dataclass(frozen=True)
@@ -115,16 +115,26 @@ def posterior_factors(group: Group, gaussians: Gaussians) -> tuple[Array, Array,
 
 
 def posterior_covariances(group: Group, gaussians: Gaussians, p: int) -> Array:
-    """Return A⁻¹ for component p: (n, s, s), or (1, s, s) for one mask."""
+    """Return A⁻¹ for component p: (s, s, n), or (s, s, 1) for one mask."""
     xp = namespace(group.values)
     W, noise = gaussians.factors[p, ...], gaussians.noise[p]
     if group.shared:
         masked = W * transpose(group.observed)
-        return xp.linalg.inv(unit_plus((transpose(masked) @ masked)[None, ...], noise[None]))
+        systems = unit_plus((transpose(masked) @ masked)[None, ...], noise[None])
+        return xp.permute_dims(xp.linalg.inv(systems), (1, 2, 0))
+    return invert_together(observed_systems(W, noise, group.observed))[0]
+
+
+def observed_systems(W: Array, noise: Array, observed: Array) -> Array:
+    """Return A = I + W_oᵀW_o/σ² of one component for rows with masks of their own: (s, s, n)."""
+    xp = namespace(W)
     m, s = W.shape
-    outer = xp.reshape(W[:, :, None] * W[:, None, :], (m, s * s))
-    systems = xp.reshape(group.observed @ outer, (group.observed.shape[0], s, s))
-    return xp.linalg.inv(unit_plus(systems, noise[None]))
+    scaled = transpose(W) / xp.sqrt(noise)
+    outer = xp.reshape(scaled[:, None, :] * scaled[None, :, :], (s * s, m))
+    systems = xp.reshape(outer @ transpose(observed), (s, s, observed.shape[0]))
+    for i in range(s):
+        systems[i, i, :] += 1.0
+    return systems
 
 
 def unit_plus(grams: Array, noise: Array) -> Array:
