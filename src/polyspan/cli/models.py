@@ -204,8 +204,7 @@ def impute(
         table = _read(data, columns, drop, key, header, model)
     elif not (subspaces or dim or lam or settings):
         table = _read(data, columns, drop, key, header, only_numbers=True)
-        imputer = SubspaceImputer(random_state=seed, keep_empty_features=True)
-        filled = whole_where_whole(table.X, imputer.fit_transform(table.X))
+        filled = _fill(table, seed)
     else:
         model = make_model(
             "robust",
@@ -217,12 +216,24 @@ def impute(
         )
         table = _read(data, columns, drop, key, header)
         _fit(model, table, "robust", quiet)
-    if not table.n_missing:
-        say("note", f"{data} has no missing entries: {output} is a copy")
+    if not np.isnan(table.X).any(where=~np.isnan(table.X).all(axis=0)):
+        say("note", f"{data} has nothing to fill: {output} is a copy")
     if model is not None:
         filled = np.asarray(_ask(model, "impute")(table.for_model(model)))
     write_filled(table, filled, output, force=force)
     report_written(output, table, quiet)
+
+
+def _fill(table: Table, seed: int) -> np.ndarray:
+    """Return the entries that a SubspaceImputer expects; NaN in columns without any."""
+    imputer = SubspaceImputer(random_state=seed, keep_empty_features=True)
+    filled = whole_where_whole(table.X, imputer.fit_transform(table.X))
+    empty = np.flatnonzero(np.isnan(table.X).all(axis=0))
+    if len(empty):
+        names = [str(k) if table.names is None else table.names[k] for k in empty[:10]]
+        say("note", f"columns without any entry stay empty: {', '.join(names)}")
+    filled[:, empty] = np.nan
+    return filled
 
 
 @command("info", panel=PANEL, epilog="polyspan info model.skops")

@@ -82,7 +82,7 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
     import pandas as pd
 
     for j, k in enumerate(table.used):
-        rows = np.flatnonzero(np.isnan(table.X[:, j]))
+        rows = np.flatnonzero(np.isnan(table.X[:, j]) & ~np.isnan(filled[:, j]))
         if not len(rows):
             continue
         column = frame.iloc[:, k].copy()
