@@ -179,3 +179,49 @@ def test_empty_columns_of_arrays_stay_empty(run, tmp_path):
     np.save("none.npy", np.full((3, 2), np.nan))
     assert "no number at all" in run("impute", "none.npy", "-o", "g.npy").output
     assert not (tmp_path / "g.npy").exists()
+
+
+def test_an_imputer_in_a_file(run, tmp_path):
+    frame, holes = table(80)
+    holes.iloc[:60].to_csv("old.csv", index=False)
+    new, truth = holes.iloc[60:].copy(), frame.iloc[60:]
+    new["b"] = np.nan  # nothing of it in the new table, but known from the old one
+    new.insert(0, "more", 1.5)
+    new.to_csv("new.csv", index=False)
+    done = run("fit", "old.csv", "-o", "m.skops", "-m", "imputer")
+    assert done.exit_code == 0, done.output
+    for word in ("SubspaceImputer", "held-out error", "of dimension"):
+        assert word in done.output
+    assert "held-out error" in run("info", "m.skops").output
+    done = run("impute", "new.csv", "-o", "f.csv", "--model", "m.skops")
+    assert done.exit_code == 0, done.output
+    assert "stay empty: empty" in done.output
+    filled = pd.read_csv("f.csv")
+    assert list(filled.columns) == list(new.columns)
+    assert filled["empty"].isna().all()
+    assert np.corrcoef(filled["b"], truth["b"])[0, 1] > 0.9
+    assert (filled["b"] != filled["b"].round()).any()
+    assert pd.api.types.is_integer_dtype(filled["count"].dtype)
+    seen = new["a"].notna().to_numpy()
+    assert (filled["a"][seen].to_numpy() == new["a"][seen].to_numpy()).all()
+
+
+def test_what_an_imputer_in_a_file_cannot_do(run, tmp_path):
+    X = table(30)[1][["a", "b"]].to_numpy(dtype=float)
+    np.save("t.npy", X)
+    words = ("-o", "m.skops", "-m", "imputer")
+    assert run("fit", "t.npy", *words, "-L", 1, "-s", 1, "-q").exit_code == 0
+    before = sorted(os.listdir(tmp_path))
+    for command, message in (
+        (("fit", "t.npy", *words, "--force", "--labels-out", "l.npy"), "gives no labels"),
+        (("predict", "m.skops", "t.npy", "-o", "o.npy"), "cannot predict"),
+        (("predict", "m.skops", "t.npy", "-o", "o.npy", "--distances"), "cannot predict"),
+        (("reconstruct", "m.skops", "t.npy", "-o", "o.npy"), "cannot reconstruct"),
+    ):
+        done = run(*command)
+        assert (done.exit_code, message in done.output) == (1, True), done.output
+        assert sorted(os.listdir(tmp_path)) == before
+    assert run("impute", "t.npy", "-o", "o.npy", "--model", "m.skops").exit_code == 0
+    filled = np.load("o.npy")
+    assert np.isfinite(filled).all()
+    np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
