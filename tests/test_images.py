@@ -155,6 +155,7 @@ def test_a_bar_is_shown(capsys, monkeypatch):
         (PHOTO, {"channel_axis": 5}, "channel_axis=5"),
         (NOISY, {"sigma": -1.0}, "sigma=-1"),
         (NOISY, {"preset": "nice"}, "none of fast, best"),
+        (np.ma.masked_array(NOISY, MASK), {}, "give its data and mask to inpaint_image"),
     ],
 )
 def test_pictures_that_cannot_be_denoised(image, options, message):
@@ -169,5 +170,34 @@ def test_masks_that_do_not_fit():
         inpaint_image(GRAY, np.ones(GRAY.shape))
     with pytest.raises(ValueError, match="outside the mask"):
         inpaint_image(np.where(MASK, np.nan, GRAY), np.eye(*GRAY.shape, dtype=bool))
+    with pytest.raises(TypeError, match="need True and False"):
+        inpaint_image(GRAY, np.full(GRAY.shape, "a"))
     with pytest.raises(TypeError, match="need real numbers"):
         denoise_image(np.full((20, 20), "a"))
+
+
+@pytest.mark.parametrize("scale", [2.0**-80, 2.0**60, 1e300])
+def test_any_unit_will_do(scale):
+    noisy, clean, mask = NOISY[:24, :32], GRAY[:24, :32], MASK[:24, :32]
+    sigma = estimate_noise(noisy)
+    assert estimate_noise(scale * noisy) == pytest.approx(scale * sigma, rel=1e-5)
+    assert_allclose(denoise_image(scale * noisy) / scale, denoise_image(noisy), atol=1e-4)
+    filled = inpaint_image(scale * clean, mask, "fast")
+    assert np.array_equal(filled[~mask], (scale * clean)[~mask])
+    assert_allclose(filled / scale, inpaint_image(clean, mask, "fast"), atol=1e-3)
+
+
+def test_hardly_any_pixel_observed():
+    mask = np.ones(GRAY.shape, dtype=bool)
+    mask[30, 40] = False
+    assert_allclose(inpaint_image(GRAY, mask, "fast"), GRAY[30, 40], atol=0.05)
+    mask[::20, ::20] = False
+    assert np.isfinite(inpaint_image(GRAY, mask, "fast")).all()
+
+
+def test_the_picture_given_is_not_changed():
+    for image in (NOISY[:20, :20].copy(), NOISY[:20, :20].astype(np.float32)):
+        before = image.copy()
+        denoise_image(image, 0.1)
+        inpaint_image(image, MASK[:20, :20], "fast")
+        assert np.array_equal(image, before)

@@ -46,16 +46,29 @@ def run_example(name, arguments):
 
 
 @pytest.mark.parametrize(
-    ("name", "samples", "words"),
+    ("name", "size", "words"),
     [
-        ("data_with_holes", "150", ("KNNImputer", "IterativeImputer", "RobustMiCUSaL")),
-        ("kernel_denoising", "150", ("PCA", "kernel PCA", "MC-KUSaL")),
-        ("jobs", "150", ("denoise_image", "inpaint_image", "SubspaceImputer")),
+        ("data_with_holes", "--samples=150", ("KNNImputer", "IterativeImputer", "RobustMiCUSaL")),
+        ("kernel_denoising", "--samples=150", ("PCA", "kernel PCA", "MC-KUSaL")),
+        ("denoise_photo", "--side=48", ("levels estimated", "with noise", '"fast"', '"best"')),
+        ("inpaint_photo", "--side=48", ("missing: 5", '"fast"', '"best"')),
+        ("fill_table", "--samples=120", ("KNNImputer", "IterativeImputer", "SubspaceImputer")),
     ],
 )
-def test_example(name, samples, words, tmp_path, capsys):
+def test_example(name, size, words, tmp_path, capsys):
     output = tmp_path / "picture.png"
-    run_example(name, ["--samples", samples, "--output", str(output)])
+    run_example(name, [size, "--output", str(output)])
     shown = capsys.readouterr().out
     assert all(word in shown for word in words)
     assert matplotlib.image.imread(output).std() > 0.05
+    assert output.stat().st_size < 250_000
+
+
+def test_examples_do_without_what_they_compare_with(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for name in ("denoise_photo", "inpaint_photo"):
+        run_example(name, ["--side=32", "--output", str(tmp_path / f"{name}.png")])
+        shown = capsys.readouterr().out
+        assert "polyspan" in shown
+        assert "BM3D" not in shown
+        assert "biharmonic" not in shown

@@ -6,13 +6,19 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from polyspan.cli.app import Debug, Force, Quiet, command
 from polyspan.cli.failures import CommandError, check_output
-from polyspan.cli.pictures import ENDINGS, read_picture, write_picture
+from polyspan.cli.pictures import (
+    ENDINGS,
+    Picture,
+    check_ending,
+    read_mask,
+    read_picture,
+    write_picture,
+)
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
 
 PANEL = "Pictures"
@@ -32,7 +38,9 @@ def denoise(
     sigma: Annotated[
         float | None,
         typer.Option(
-            "--sigma", help="Standard deviation of the noise, in levels of the file.", min=0
+            "--sigma",
+            help="Standard deviation of the noise, in levels of the file (0 to 255, to 65535).",
+            min=0,
         ),
     ] = None,
     preset: Annotated[str, typer.Option("--preset", help="fast or best.")] = "fast",
@@ -43,9 +51,8 @@ def denoise(
 ) -> None:
     """Remove white noise from a picture; its strength is estimated where --sigma is not given."""
     target = _target(photo, output, "denoised", force)
-    picture = read_picture(photo)
-    most = float(np.iinfo(picture.pixels.dtype).max)
-    axis = picture.channel_axis
+    picture = _read(photo, target)
+    most, axis = picture.most, picture.channel_axis
     level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / most
     bar = sys.stderr.isatty() and not quiet
     values = denoise_image(
@@ -53,14 +60,18 @@ def denoise(
     )  # fmt: skip
     write_picture(picture, values, target, force=force)
     if not quiet:
-        _say(f"noise of {level * most:.3g} levels removed: {target}")
+        unit = "" if picture.depth == "floats" else " levels"
+        _say(f"noise of {level * most:.3g}{unit} removed: {target}")
 
 
 @command("inpaint", panel=PANEL, epilog="polyspan inpaint photo.png --mask mask.png -o out.png")
 def inpaint(
     photo: Photo,
     mask: Annotated[
-        Path, typer.Option("--mask", help="Picture that is not black where pixels are missing.")
+        Path,
+        typer.Option(
+            "--mask", help="Picture that is not black (nor transparent) where pixels are missing."
+        ),
     ],
     output: Target = None,
     preset: Annotated[str, typer.Option("--preset", help="fast or best.")] = "best",
@@ -70,10 +81,9 @@ def inpaint(
     debug: Debug = False,
 ) -> None:
     """Fill the missing pixels of a picture; the others stay as they are."""
-    target = _target(photo, output, "inpainted", force)
-    picture = read_picture(photo)
-    marks = read_picture(mask).pixels
-    missing = marks > 0 if marks.ndim == 2 else (marks > 0).any(axis=2)
+    target = _target(photo, output, "inpainted", force, mask)
+    picture = _read(photo, target)
+    missing = read_mask(mask)
     bar = sys.stderr.isatty() and not quiet
     values = inpaint_image(
         picture.pixels, missing, preset, picture.channel_axis, random_state=seed, progress=bar
@@ -83,13 +93,23 @@ def inpaint(
         _say(f"{int(missing.sum())} of {missing.size} pixels filled: {target}")
 
 
-def _target(photo: Path, output: Path | None, suffix: str, force: bool) -> Path:
+def _target(photo: Path, output: Path | None, suffix: str, force: bool, *others: Path) -> Path:
     """Return the file to write, after a check that it can be written."""
-    target = output or photo.with_name(f"{photo.stem}-{suffix}{photo.suffix}")
-    if target.resolve() == photo.resolve():
-        raise CommandError(f"the output is the picture itself, {photo}: give it another name")
+    # Formats that are only read, GIF for one, give a PNG.
+    ending = photo.suffix if photo.suffix.lower() in ENDINGS else ".png"
+    target = output or photo.with_name(f"{photo.stem}-{suffix}{ending}")
+    for given, what in zip((photo, *others), ("picture", "mask"), strict=False):
+        if target.resolve() == given.resolve():
+            raise CommandError(f"the output is the {what} itself, {given}: give it another name")
     check_output(target, force=force, endings=ENDINGS)
     return target
+
+
+def _read(photo: Path, target: Path) -> Picture:
+    """Read a picture, and check that the output can hold the result."""
+    picture = read_picture(photo)
+    check_ending(picture, target)
+    return picture
 
 
 def _say(line: str) -> None:

@@ -17,6 +17,7 @@ METHODS: dict[str, type] = {
     "mckusal": models.MCKUSaL,
     "robust-mckusal": models.RobustMCKUSaL,
     "mixture": models.SubspaceMixture,
+    "imputer": models.SubspaceImputer,
     "ksubspaces": baselines.KSubspaces,
     "ssc": baselines.SparseSubspaceClustering,
     "robust-ssc": baselines.RobustSparseSubspaceClustering,
@@ -62,7 +63,8 @@ def make_model(
             f"{method!r} is none of {', '.join(METHODS)}", param_hint="--method"
         )
     kind = METHODS[method]
-    known = set(kind().get_params())
+    defaults = kind().get_params()
+    known = set(defaults)
     chosen = _parse(settings)
     for flag, names, value in (("-L", NUMBER, subspaces), ("-s", DIMENSION, dim)):
         name = next((name for name in names if name in known), None)
@@ -70,7 +72,7 @@ def make_model(
             if name is None:
                 raise CommandError(f"--method {method} has no {names[0]}: leave {flag} out")
             chosen[name] = value
-        elif name is not None and name not in chosen:
+        elif name is not None and name not in chosen and defaults[name] != "auto":
             raise typer.BadParameter(
                 f"--method {method} needs it ({name}); polyspan.model_selection.choose_size "
                 "helps to find sizes",

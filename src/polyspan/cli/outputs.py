@@ -74,7 +74,7 @@ def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -
 def whole_where_whole(X: np.ndarray, filled: np.ndarray) -> np.ndarray:
     """Round what is filled in columns whose observed entries are all whole numbers."""
     with np.errstate(invalid="ignore"):
-        whole = ((np.rint(X) == X) | np.isnan(X)).all(axis=0)
+        whole = ((np.rint(X) == X) | np.isnan(X)).all(axis=0) & ~np.isnan(X).all(axis=0)
     return np.asarray(np.where(whole, np.rint(filled), filled))
 
 
@@ -82,7 +82,7 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
     import pandas as pd
 
     for j, k in enumerate(table.used):
-        rows = np.flatnonzero(np.isnan(table.X[:, j]))
+        rows = np.flatnonzero(np.isnan(table.X[:, j]) & ~np.isnan(filled[:, j]))
         if not len(rows):
             continue
         column = frame.iloc[:, k].copy()

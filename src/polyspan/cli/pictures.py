@@ -1,95 +1,284 @@
-"""Pictures in files: gray or colour, 8 or 16 bits, with or without transparency."""
+"""Pictures in files: gray or colour, 8 or 16 bits or floats, with or without transparency."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import struct
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from polyspan.cli.deep_tiff import find_tifffile, is_tiff, read_tiff, write_tiff
 from polyspan.cli.failures import Code, CommandError, reading, say, writing
+from polyspan.cli.png16 import is_png16, read_png16, write_png16
 from polyspan.files import whole_file
 
-ENDINGS = (".png", ".tif", ".tiff", ".bmp", ".jpg", ".jpeg", ".webp")
+TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
+ENDINGS = (".png", *TIFF, ".bmp", *JPEG, ".webp")
 _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N")
+#: What is done to kinds of pictures before their pixels are taken.
+_CONVERTED = {
+    "1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "HSV": "RGB"
+}  # fmt: skip
+_ORIENTATION = 274  # the tag of EXIF and TIFF
 
 
 @dataclass(frozen=True)
 class Picture:
-    """The pixels of a file."""
+    """The pixels of a file, upright."""
 
     path: Path
     pixels: np.ndarray
-    """uint8 or uint16, (height, width) or (height, width, 3)."""
-    alpha: np.ndarray | None
-    """Transparency, (height, width), which nothing is done to."""
+    """uint8, uint16 or float, (height, width), or with 3 channels, or with the 4 of print."""
+    alpha: np.ndarray | None = None
+    """Transparency, (height, width), of the same type, which nothing is done to."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """What is saved with the result: profile of the colours, resolution, date and camera."""
+    lossy: bool = False
+    """Whether the file is of a format that smears edges."""
 
     @property
     def channel_axis(self) -> int | None:
         """The axis of the colours."""
         return None if self.pixels.ndim == 2 else -1
 
+    @property
+    def most(self) -> float:
+        """The level that counts as 1."""
+        kind = self.pixels.dtype
+        return float(np.iinfo(kind).max) if kind.kind == "u" else 1.0
 
-def read_picture(path: Path) -> Picture:
-    """Read a picture; one with a palette becomes one with colours."""
+    @property
+    def depth(self) -> str:
+        """What a name must say that not every format can hold; empty for 8 bits."""
+        if self.pixels.dtype.kind == "f":
+            return "floats"
+        return "16 bits" if self.pixels.dtype == np.uint16 else ""
+
+
+def read_picture(path: Path, *, notes: bool = True) -> Picture:
+    """Read a picture; one with a palette becomes one with colours.
+
+    Parameters
+    ----------
+    path : Path
+    notes : bool, default=True
+        Whether to say what the result will have changed.
+    """
     pillow = _pillow()
     with reading(path):
         try:
-            with pillow.open(path) as image:
+            with pillow.Image.open(path) as image:
+                _check_frames(path, image)
+                if is_png16(path):
+                    return _from_png16(path, image)
+                if _beyond_pillow(image):
+                    return _from_tiff(path, _about(image, image))
                 image.load()
-                return _take_apart(path, image)
-        except (pillow.UnidentifiedImageError, pillow.DecompressionBombError) as error:
-            raise CommandError(f"{path} is not a picture: {error}", Code.UNREADABLE) from error
-        except (SyntaxError, ValueError, EOFError) as error:
+                return _take_apart(path, pillow.ImageOps.exif_transpose(image), image, notes)
+        except pillow.UnidentifiedImageError as error:
+            if is_tiff(path):
+                return _from_tiff(path, {})
+            message = f"{path} is not a picture, or of a kind that Pillow cannot read"
+            raise CommandError(message, Code.UNREADABLE) from error
+        except pillow.Image.DecompressionBombError as error:
+            raise CommandError(
+                f"{path} is too large: {error}; cut it into parts", Code.UNREADABLE
+            ) from error
+        except (SyntaxError, ValueError, EOFError, struct.error) as error:
             raise CommandError(f"cannot read {path}: {error}", Code.UNREADABLE) from error
+
+
+def read_mask(path: Path) -> np.ndarray:
+    """Read which pixels are missing: those that are neither black nor transparent."""
+    picture = read_picture(path, notes=False)
+    # JPEG leaves shades around edges, so that black is not black there.
+    least = picture.most / 2 if picture.lossy else 0
+    height, width = picture.pixels.shape[:2]
+    marked = (picture.pixels > least).reshape(height, width, -1).any(axis=2)
+    return np.asarray(marked if picture.alpha is None else marked & (picture.alpha > 0))
+
+
+def check_ending(picture: Picture, path: Path) -> None:
+    """Raise an error where a format cannot hold the result, before the work."""
+    allowed: tuple[str, ...]
+    if picture.pixels.shape[2:] == (4,):
+        what, allowed = "the colours of print (CMYK)", (*TIFF, *JPEG)
+    elif picture.depth:
+        what = picture.depth
+        allowed = TIFF if picture.depth == "floats" else (".png", *TIFF)
+    else:
+        return
+    if path.suffix.lower() not in allowed:
+        raise CommandError(
+            f"{path}: {picture.path} has {what}, which needs a name in {' or '.join(allowed)}"
+        )
+    if _as_deep_tiff(picture, path):
+        find_tifffile(path)
 
 
 def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bool) -> None:
     """Write values between 0 and 1 with the depth and transparency of a picture."""
-    kind = picture.pixels.dtype
-    if kind == np.uint16 and path.suffix.lower() not in (".png", ".tif", ".tiff"):
-        raise CommandError(f"{path}: a picture of 16 bits needs a name in .png or .tif")
-    most = np.iinfo(kind).max
-    pixels = np.rint(np.clip(values, 0, 1) * most).astype(kind)
-    if picture.alpha is not None and path.suffix.lower() not in (".jpg", ".jpeg", ".bmp"):
-        pixels = np.dstack([pixels, picture.alpha])
+    check_ending(picture, path)
+    ending, kind, alpha = path.suffix.lower(), picture.pixels.dtype, picture.alpha
+    if alpha is not None and ending in (".bmp", *JPEG):
+        say("note", f"{path} cannot be transparent: what was shows white")
+        share = (alpha / picture.most).reshape(alpha.shape + (1,) * (values.ndim - 2))
+        values, alpha = values * share + (1 - share), None
+    if kind.kind == "f":
+        pixels = values.astype(kind)
+    else:
+        pixels = np.rint(np.clip(values, 0, 1) * picture.most).astype(kind)
+    n_colours = 1 if pixels.ndim == 2 else pixels.shape[2]
+    if alpha is not None:
+        pixels = np.dstack([pixels, alpha])
+    profile = picture.about.get("icc_profile")
     with writing(path), whole_file(path, overwrite=force) as part:
-        _pillow().fromarray(pixels).save(part)
+        if ending == ".png" and kind == np.uint16 and pixels.ndim == 3:
+            write_png16(pixels, part, profile)
+        elif _as_deep_tiff(picture, path):
+            write_tiff(pixels, n_colours, part, profile)
+        else:
+            _save(pixels, part, picture)
 
 
-def _take_apart(path: Path, image: Any) -> Picture:
-    if image.mode in _SIXTEEN or (image.mode == "I" and image.format == "PNG"):
-        return Picture(path, np.asarray(image).astype(np.uint16), None)
-    if image.mode in ("P", "PA"):
+def _as_deep_tiff(picture: Picture, path: Path) -> bool:
+    """Tell whether a result must be a TIFF that Pillow cannot write."""
+    several = picture.pixels.ndim == 3 or picture.alpha is not None
+    deep = picture.depth and (several or picture.pixels.dtype == np.float64)
+    return bool(deep and path.suffix.lower() in TIFF)
+
+
+def _save(pixels: np.ndarray, part: Path, picture: Picture) -> None:
+    """Let Pillow write 8 bits, gray of 16, and gray floats."""
+    pillow = _pillow()
+    if picture.pixels.shape[2:] == (4,):
+        height, width = pixels.shape[:2]
+        image = pillow.Image.frombytes("CMYK", (width, height), pixels.tobytes())
+    else:
+        image = pillow.Image.fromarray(pixels)
+    ending = part.suffix.lower()
+    about = dict(picture.about)
+    if ending in TIFF:
+        about.pop("exif", None)
+    best: dict[str, Any] = {"quality": 95} if ending in JPEG else {}
+    if ending == ".webp":
+        best["lossless"] = True
+    image.save(part, **about, **best)
+
+
+def _check_frames(path: Path, image: Any) -> None:
+    n = getattr(image, "n_frames", 1)
+    # Phones put a depth map or a second view behind the photograph.
+    if n > 1 and image.format != "MPO":
+        raise CommandError(
+            f"{path} holds {n} pictures: save one of them in a file", Code.UNREADABLE
+        )
+
+
+def _beyond_pillow(image: Any) -> bool:
+    """Tell whether Pillow would cut the pixels of a TIFF to 8 bits, or guess at their sign."""
+    if image.format != "TIFF" or image.mode in (*_SIXTEEN, "F"):
+        return False
+    return bool(np.max(image.tag_v2.get(258, 1)) > 8)
+
+
+def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
+    """Return the pixels of what Pillow can keep."""
+    about, lossy = _about(image, opened), opened.format in ("JPEG", "MPO", "WEBP")
+    if image.mode in _SIXTEEN or (image.mode == "I" and opened.format == "PNG"):
+        return Picture(path, np.asarray(image).astype(np.uint16), None, about)
+    if image.mode == "F":
+        return Picture(path, np.array(image), None, about)
+    if image.mode == "CMYK":
+        return Picture(path, np.array(image), None, about, lossy)
+    if notes and image.mode in ("P", "PA"):
         say("note", f"{path} has a palette: the result has colours")
+    if notes and image.mode == "1":
+        say("note", f"{path} is black and white: the result has shades of gray")
+    if image.mode == "P":
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
-    elif image.mode == "1":
-        image = image.convert("L")
+    elif image.mode in ("L", "RGB") and "transparency" in image.info:
+        image = image.convert({"L": "LA", "RGB": "RGBA"}[image.mode])
+    elif image.mode in _CONVERTED:
+        image = image.convert(_CONVERTED[image.mode])
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
         raise CommandError(
             f"{path} has the mode {image.mode!r}: save it as gray or RGB, with 8 or 16 bits",
             Code.UNREADABLE,
         )
-    pixels = np.array(image)
-    if image.mode in ("LA", "RGBA"):
-        alpha, pixels = pixels[..., -1], pixels[..., :-1]
-        return Picture(path, pixels[..., 0] if image.mode == "LA" else pixels, alpha)
-    return Picture(path, pixels, None)
+    n_colours = 1 if image.mode in ("L", "LA") else 3
+    return _split(path, np.array(image), n_colours, about, lossy=lossy)
+
+
+def _from_png16(path: Path, image: Any) -> Picture:
+    image.load()
+    turn = image.getexif().get(_ORIENTATION, 1)
+    if "transparency" in image.info:
+        say("note", f"the transparent colour of {path} is not kept: save transparency as a channel")
+    pixels = read_png16(path)
+    n_colours = 1 if pixels.shape[2] == 2 else 3
+    return _split(path, upright(pixels, turn), n_colours, _about(image, image))
+
+
+def _from_tiff(path: Path, about: dict[str, Any]) -> Picture:
+    pixels, n_colours, turn = read_tiff(path)
+    if pixels.dtype == np.float16:
+        pixels = pixels.astype(np.float32)
+    if pixels.dtype not in (np.uint8, np.uint16, np.float32, np.float64):
+        raise CommandError(
+            f"{path} has values of the type {pixels.dtype}: save it with 8 or 16 bits or as floats",
+            Code.UNREADABLE,
+        )
+    return _split(path, upright(pixels, turn), n_colours, about)
+
+
+def _split(
+    path: Path, pixels: np.ndarray, n_colours: int, about: dict[str, Any], lossy: bool = False
+) -> Picture:
+    """Take colours and transparency apart."""
+    if pixels.ndim == 2:
+        return Picture(path, pixels, None, about, lossy)
+    colours = pixels[..., 0] if n_colours == 1 else pixels[..., :n_colours]
+    alpha = pixels[..., n_colours] if pixels.shape[2] > n_colours else None
+    return Picture(path, colours, alpha, about, lossy)
+
+
+def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
+    """Turn a picture as the EXIF tag of its orientation, from 1 to 8, says."""
+    if orientation in (5, 6, 7, 8):
+        pixels = pixels.swapaxes(0, 1)
+    if orientation in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return pixels
+
+
+def _about(image: Any, opened: Any) -> dict[str, Any]:
+    """Return what of a file is saved with its result."""
+    found = {}
+    if opened.info.get("icc_profile"):
+        found["icc_profile"] = opened.info["icc_profile"]
+    # A file without a resolution says 1 for both.
+    if min(opened.info.get("dpi", (0,))) > 1:
+        found["dpi"] = opened.info["dpi"]
+    if opened.format in ("JPEG", "MPO", "PNG", "WEBP"):
+        exif = image.getexif()
+        # The result is upright.
+        exif.pop(_ORIENTATION, None)
+        # Cameras write all sorts of things there.
+        with suppress(ValueError, TypeError, KeyError, struct.error):
+            found |= {"exif": exif.tobytes()} if len(exif) else {}
+    return found
 
 
 def _pillow() -> Any:
     try:
         import PIL.Image
+        import PIL.ImageOps
     except ImportError as error:
         raise CommandError('pictures need pillow: pip install "polyspan[data]"') from error
-    return _Pillow(PIL)
-
-
-class _Pillow:
-    """The few names of Pillow that are used, from the two modules that they are in."""
-
-    def __init__(self, pil: Any) -> None:
-        self.open, self.fromarray = pil.Image.open, pil.Image.fromarray
-        self.UnidentifiedImageError = pil.UnidentifiedImageError
-        self.DecompressionBombError = pil.Image.DecompressionBombError
+    return PIL

@@ -36,6 +36,11 @@ def learned(model: Any) -> dict[str, str]:
         rows["iterations"] = str(model.n_iter_)
     if hasattr(model, "converged_"):
         rows["converged"] = "yes" if model.converged_ else "no"
+    if hasattr(model, "held_out_error_"):
+        rows["subspaces"] = f"{model.n_subspaces_} of dimension {model.subspace_dim_}"
+        rows["held-out error"] = f"{model.held_out_error_:.3g} of the spread of a column"
+    if not hasattr(model, "labels_"):
+        return rows
     labels = model.labels_[model.labels_ >= 0]
     counts = np.bincount(labels, minlength=getattr(model, "_n_features_out", 0))
     rows["members"] = " ".join(str(count) for count in counts)

@@ -86,7 +86,7 @@ def read_table(
     wanted : tuple of str, default=None
         Names that a model knows: where the file has names, these are taken, in this order.
     only_numbers : bool, default=False
-        Leave out columns of text, instead of refusing them, and columns without any entry.
+        Leave out columns of text, instead of refusing them; refuse a table without any number.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
@@ -104,6 +104,9 @@ def read_table(
     if not used:
         raise CommandError(f"no column of {path} is left: see --columns and --drop")
     X = table.X[:, used] if table.frame is None else _numbers(path, table, used)
+    _check_finite(path, X, names, used)
+    if only_numbers:
+        _check_seen(path, X)
     chosen = None if names is None else tuple(names[k] for k in used)
     return replace(table, X=X, names=chosen, used=tuple(used))
 
@@ -175,19 +178,36 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _numeric(path: Path, table: Table, used: list[int]) -> list[int]:
-    """Return the columns that hold numbers, at least one each; say which others there are."""
+    """Return the columns that hold numbers, or are empty."""
     import pandas as pd
 
     kept = [k for k in used if pd.api.types.is_numeric_dtype(table.frame.dtypes.iloc[k])]
     if not kept:
-        raise CommandError(f"{path} has no column of numbers")
-    full = [k for k in kept if table.frame.iloc[:, k].notna().any()]
-    if not full:
+        raise CommandError(
+            f"{path} has no column of numbers among {len(used)}: there is nothing to fill; turn "
+            "text into numbers first"
+        )
+    return kept
+
+
+def _check_finite(
+    path: Path, X: np.ndarray, names: tuple[str, ...] | None, used: list[int]
+) -> None:
+    """Refuse infinity, and say where it is."""
+    infinite = np.isinf(X)
+    if infinite.any():
+        row, column = (int(k) for k in np.argwhere(infinite)[0])
+        name = used[column] if names is None else names[used[column]]
+        raise CommandError(
+            f"{path} has {int(infinite.sum())} infinite entries (the first in row {row} of column "
+            f"{name}): leave the cells blank where they mean missing, or mend them"
+        )
+
+
+def _check_seen(path: Path, X: np.ndarray) -> None:
+    """Refuse a table without any number."""
+    if np.isnan(X).all():
         raise CommandError(f"{path} has no number at all: there is nothing to learn from")
-    empty = [str(k) if table.names is None else table.names[k] for k in kept if k not in full]
-    if empty:
-        say("note", f"columns without any entry stay empty: {', '.join(empty[:10])}")
-    return full
 
 
 def _numbers(path: Path, table: Table, used: list[int]) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polyspan.images.canvas import Canvas
-from polyspan.images.noise import estimate_noise
+from polyspan.images.noise import noise_of
 from polyspan.images.pixels import Planes
 from polyspan.images.presets import (
     Preset,
@@ -91,18 +91,17 @@ def denoise_image(
     side = settings.side if model is None else side_of(model)
     picture = Planes.of(image, channel_axis)
     check_side(picture.planes.shape[1:], side, learned=model is None)
-    if sigma is None:
-        sigma = estimate_noise(image, channel_axis)
-    if not (np.isfinite(sigma) and sigma >= 0):
+    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
         raise ValueError(f"sigma={sigma} must be a standard deviation, 0 or more")
+    sigma = noise_of(picture) if sigma is None else sigma / picture.scale
     if sigma == 0:
         return picture.put_back(picture.planes)
     rng = check_random_state(random_state)
-    canvases = [Canvas(plane, side, settings.step) for plane in picture.planes]
-    steps = sum(canvas.n_bands + 1 for canvas in canvases)
-    with progress_bar(progress, steps, "denoise") as tick:
-        for k, canvas in enumerate(canvases):
-            picture.planes[k] = _denoise(canvas, sigma, settings, model, rng, tick)
+    n_bands = Canvas(picture.planes[0], side, settings.step).n_bands
+    with progress_bar(progress, len(picture.planes) * (n_bands + 1), "denoise") as tick:
+        for plane in picture.planes:
+            canvas = Canvas(plane, side, settings.step)
+            plane[:] = _denoise(canvas, sigma, settings, model, rng, tick)
     return picture.put_back(picture.planes)
 
 

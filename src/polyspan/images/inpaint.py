@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from polyspan.images.canvas import Canvas
 from polyspan.images.interpolation import interpolate
-from polyspan.images.pixels import Planes, check_image, spatial_shape
+from polyspan.images.pixels import Planes, as_shares, check_image, spatial_shape
 from polyspan.images.presets import (
     Preset,
     check_side,
@@ -68,6 +68,10 @@ def inpaint_image(
     filled : ndarray of the same shape
         float32 for float16 and float32, else float64; observed pixels as they were.
 
+    Notes
+    -----
+    Memory beyond the picture: the result, and a few float32 copies.
+
     Examples
     --------
     >>> import numpy as np
@@ -84,17 +88,17 @@ def inpaint_image(
     picture = Planes.of(image, channel_axis, missing)
     check_side(missing.shape, side, learned=model is None)
     rng = check_random_state(random_state)
-    canvases = [Canvas(_holed(plane, missing), side, settings.step) for plane in picture.planes]
-    steps = sum(canvas.n_bands + 1 for canvas in canvases)
-    filled = picture.planes.copy()
+    n_bands = Canvas(picture.planes[0], side, settings.step).n_bands
     if missing.any():
-        with progress_bar(progress, steps, "inpaint") as tick:
-            for k, canvas in enumerate(canvases):
-                guess = interpolate(picture.planes[k], missing)
+        with progress_bar(progress, len(picture.planes) * (n_bands + 1), "inpaint") as tick:
+            for plane in picture.planes:
+                canvas = Canvas(_holed(plane, missing), side, settings.step)
+                guess = interpolate(plane, missing)
                 found = _fill(canvas, guess, settings, model, rng, tick)
-                filled[k][missing] = np.where(np.isnan(found), guess, found)[missing]
-    result = picture.put_back(filled)
-    return _keep_observed(result, image, missing, channel_axis)
+                plane[missing] = np.where(np.isnan(found), guess, found)[missing]
+    result = picture.put_back(picture.planes)
+    _keep_observed(result, np.asarray(image), missing, channel_axis)
+    return result
 
 
 def _fill(
@@ -115,7 +119,9 @@ def _fill(
         with no_convergence_warnings():
             model.fit(smooth)
             seen = ~np.isnan(holed).all(axis=1)
-            model.set_params(warm_start=True, max_iter=settings.n_refill).fit(holed[seen])
+            # Fewer patches than one has pixels teach nothing.
+            if seen.sum() >= canvas.side**2:
+                model.set_params(warm_start=True, max_iter=settings.n_refill).fit(holed[seen])
     tick()
     for top, patches in canvas.bands():
         # Patches without holes have nothing to say about any.
@@ -137,6 +143,8 @@ def _holed(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
 def _check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
     shape = spatial_shape(check_image(image, channel_axis), channel_axis)
     missing = np.asarray(mask)
+    if missing.dtype.kind not in "biuf" and missing.shape == shape:
+        raise TypeError(f"the mask has values of the type {missing.dtype}: need True and False")
     if missing.shape != shape:
         raise ValueError(
             f"the mask has the shape {missing.shape}, but the image has {shape[0]} rows and "
@@ -149,11 +157,14 @@ def _check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
 
 
 def _keep_observed(
-    result: np.ndarray, image: Any, missing: np.ndarray, channel_axis: int | None
-) -> np.ndarray:
+    result: np.ndarray, given: np.ndarray, missing: np.ndarray, channel_axis: int | None
+) -> None:
     """Put the observed pixels back as they were, to the last digit."""
-    given = np.asarray(image)
-    if given.dtype.kind in "iu":
-        given = given.astype(result.dtype) / np.iinfo(given.dtype).max
-    where = missing if channel_axis is None else np.expand_dims(missing, channel_axis)
-    return np.where(where, result, given.astype(result.dtype))
+    if channel_axis is None:
+        channels = [(result, given)]
+    else:
+        axes = (np.moveaxis(pixels, channel_axis, 0) for pixels in (result, given))
+        channels = list(zip(*axes, strict=True))
+    # One channel at a time, for the sake of memory.
+    for channel, before in channels:
+        channel[~missing] = as_shares(before[~missing], result.dtype)

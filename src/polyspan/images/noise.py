@@ -41,8 +41,13 @@ def estimate_noise(image: Any, channel_axis: int | None = None) -> float:
     >>> round(estimate_noise(ramp + 0.1 * rng.standard_normal(ramp.shape)), 2)
     0.1
     """
-    planes = Planes.of(image, channel_axis).planes
-    return float(np.median([_of_plane(plane) for plane in planes]))
+    picture = Planes.of(image, channel_axis)
+    return noise_of(picture) * picture.scale
+
+
+def noise_of(picture: Planes) -> float:
+    """Return the noise of planes, in their own units."""
+    return float(np.median([_of_plane(plane) for plane in picture.planes]))
 
 
 def _of_plane(plane: np.ndarray) -> float:

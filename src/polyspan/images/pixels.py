@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+# Largest values that a picture may have as it is: of others the squares would leave float32, or
+# their differences vanish in it.
+LEAST, MOST = 1e-3, 1e6
 
 
 @dataclass(frozen=True)
@@ -20,39 +25,52 @@ class Planes:
     channel_axis: int | None
     dtype: np.dtype[Any]
     """Of the result."""
+    scale: float = 1.0
+    """What the picture was divided by, so that float32 holds squares of its values."""
 
     @classmethod
     def of(cls, image: Any, channel_axis: int | None, holes: np.ndarray | None = None) -> Planes:
         """Check a picture and take it apart; what is in the holes does not matter."""
         pixels = check_image(image, channel_axis)
         result = np.dtype(np.float32 if pixels.dtype in (np.float16, np.float32) else np.float64)
-        scaled = _as_float(pixels)
-        scaled = scaled[None] if channel_axis is None else np.moveaxis(scaled, channel_axis, 0)
+        pixels = pixels[None] if channel_axis is None else np.moveaxis(pixels, channel_axis, 0)
         if holes is not None:
-            scaled = np.where(holes, np.float32(0), scaled)
-        bad = int(np.size(scaled) - np.isfinite(scaled).sum())
+            pixels = np.where(holes, pixels.dtype.type(0), pixels)
+        bad = int(pixels.size - np.isfinite(pixels).sum())
         if bad:
             advice = "" if holes is None else " outside the mask"
             raise ValueError(
-                f"{bad} of {scaled.size} values of the image{advice} are NaN or infinite: fill "
+                f"{bad} of {pixels.size} values of the image{advice} are NaN or infinite: fill "
                 "them first, or mark them in the mask of inpaint_image"
             )
+        scaled, scale = _as_float(pixels)
         if channel_axis is None:
-            return cls(scaled, None, None, result)
+            return cls(scaled, None, None, result, scale)
         mixing = _opponent_basis(len(scaled))
-        return cls(np.tensordot(mixing, scaled, axes=1), mixing, channel_axis, result)
+        planes = np.tensordot(mixing, scaled, axes=1)
+        return cls(planes, mixing, channel_axis, result, scale)
 
     def put_back(self, planes: np.ndarray) -> np.ndarray:
         """Return a picture of the form that was given."""
         if self.mixing is None:
-            return np.asarray(planes[0], dtype=self.dtype)
+            return np.asarray(np.multiply(planes[0], self.scale, dtype=self.dtype))
         assert self.channel_axis is not None
-        channels = np.tensordot(self.mixing.T, planes, axes=1)
-        return np.asarray(np.moveaxis(channels, 0, self.channel_axis), dtype=self.dtype)
+        # Channel by channel: the result is the only large array that is made.
+        shape = list(planes.shape[1:])
+        shape.insert(self.channel_axis % 3, len(planes))
+        out = np.empty(shape, dtype=self.dtype)
+        for channel, shares in zip(
+            np.moveaxis(out, self.channel_axis, 0), self.mixing.T, strict=True
+        ):
+            channel[:] = np.tensordot(shares, planes, axes=1)
+            channel *= self.scale
+        return out
 
 
 def check_image(image: Any, channel_axis: int | None) -> np.ndarray:
     """Return a picture as an array of the right number of dimensions."""
+    if np.ma.is_masked(image):
+        raise ValueError("the image is a masked array: give its data and mask to inpaint_image")
     pixels = np.asarray(image)
     if pixels.dtype.kind not in "fiub":
         raise TypeError(f"the image has values of the type {pixels.dtype}: need real numbers")
@@ -78,11 +96,24 @@ def spatial_shape(pixels: np.ndarray, channel_axis: int | None) -> tuple[int, ..
     return tuple(np.delete(pixels.shape, channel_axis).tolist())
 
 
-def _as_float(pixels: np.ndarray) -> np.ndarray:
-    """Return float32; integers over the largest of their type, as scikit-image does."""
+def as_shares(pixels: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return floats; integers over the largest of their type, as scikit-image does."""
+    found = pixels.astype(dtype)
     if pixels.dtype.kind in "iu":
-        return pixels.astype(np.float32) / np.float32(np.iinfo(pixels.dtype).max)
-    return pixels.astype(np.float32)
+        found /= found.dtype.type(np.iinfo(pixels.dtype).max)
+    return found
+
+
+def _as_float(pixels: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return float32, and what values that are very large or small were divided by."""
+    if pixels.dtype.kind != "f":
+        return as_shares(pixels, np.float32), 1.0
+    most = float(max(pixels.max(), -pixels.min()))
+    if most == 0 or LEAST <= most <= MOST:
+        return pixels.astype(np.float32), 1.0
+    # A power of two, so that no digit changes.
+    scale = 2.0 ** math.floor(math.log2(most))
+    return (pixels / scale).astype(np.float32), scale
 
 
 def _opponent_basis(n: int) -> np.ndarray:

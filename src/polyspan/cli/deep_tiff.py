@@ -1,0 +1,79 @@
+"""TIFF files that Pillow cannot keep: colours of 16 bits, colours and doubles in floats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyspan.cli.failures import Code, CommandError
+
+# How a TIFF says which colours it has: gray with 0 as black, and red, green and blue.
+_GRAY, _COLOUR = 1, 2
+
+
+def is_tiff(path: Path) -> bool:
+    """Tell whether a file begins as a TIFF does."""
+    with path.open("rb") as file:
+        return file.read(4) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
+    """Return pixels (channels last), the number of colours among the channels, orientation."""
+    tifffile = find_tifffile(path)
+    try:
+        with tifffile.TiffFile(path) as file:
+            if len(file.pages) != 1:
+                raise CommandError(
+                    f"{path} holds {len(file.pages)} pictures: save one of them in a file",
+                    Code.UNREADABLE,
+                )
+            page = file.pages[0]
+            pixels = page.asarray()
+    except (tifffile.TiffFileError, ValueError) as error:
+        # tifffile leaves LZW and JPEG inside TIFF to imagecodecs, which is large.
+        packed = "imagecodecs" in str(error)
+        reason = "its compression is not known: save it without any, or with zip's"
+        raise CommandError(
+            f"cannot read {path}: {reason if packed else error}", Code.UNREADABLE
+        ) from error
+    if page.axes == "SYX":
+        pixels = np.moveaxis(pixels, 0, -1)
+    if page.photometric not in (_GRAY, _COLOUR) or page.axes not in ("YX", "YXS", "SYX"):
+        kind = getattr(page.photometric, "name", page.photometric)
+        raise CommandError(
+            f"{path} has the axes {page.axes} and the colours {kind}: save it as gray or RGB",
+            Code.UNREADABLE,
+        )
+    orientation = page.tags.get(274)
+    colours = 3 if page.photometric == _COLOUR else 1
+    return pixels, colours, 1 if orientation is None else int(orientation.value)
+
+
+def write_tiff(
+    pixels: np.ndarray, n_colours: int, path: Path, icc_profile: bytes | None = None
+) -> None:
+    """Write pixels with the channels last; those after the colours are transparency."""
+    extra = 0 if pixels.ndim == 2 else pixels.shape[2] - n_colours
+    find_tifffile(path).imwrite(
+        path,
+        pixels,
+        photometric="rgb" if n_colours == 3 else "minisblack",
+        planarconfig="contig" if pixels.ndim == 3 else None,
+        extrasamples=["unassalpha"] * extra,
+        iccprofile=icc_profile,
+        metadata=None,
+    )
+
+
+def find_tifffile(path: Path) -> Any:
+    """Import what reads and writes such files."""
+    try:
+        import tifffile
+    except ImportError as error:
+        raise CommandError(
+            f"{path}: colours of 16 bits or floats in TIFF need tifffile: "
+            'pip install "polyspan[data]", or save the picture as .png'
+        ) from error
+    return tifffile
