@@ -207,6 +207,22 @@ def test_a_scale_that_grows_within_a_stream(first):
     assert_allclose(grown.bases_ @ grown.bases_.mT, other.bases_ @ other.bases_.mT, atol=0.1)
 
 
+@pytest.mark.parametrize("lam", [400.0, np.inf])
+def test_a_past_that_counts_is_brought_to_the_new_scale(lam):
+    """The first samples need no scale (their squares are safe), the others do."""
+    rows, factor = np.concatenate([X[:100] / 16, X[100:]]), 2.0**256
+    expected = stream(MiCUSaL(3, 2, lam=lam, random_state=0), rows, 100)
+    model = MiCUSaL(3, 2, lam=lam / factor / factor, random_state=0)
+    model.partial_fit(rows[:100] * factor)
+    assert model._stream.scale == 1.0
+    stream(model, rows[100:] * factor, 100)
+    assert model._stream.scale < 1.0
+    assert_allclose(model.bases_, expected.bases_, atol=1e-9)
+    assert_allclose(model.mean_ / factor, expected.mean_, atol=1e-12)
+    unit = factor if np.isinf(lam) else 1.0
+    assert_allclose(model.objective_ / unit / unit, expected.objective_, rtol=1e-9)
+
+
 def test_a_batch_too_large_for_the_precision_of_the_stream():
     model = MiCUSaL(3, 2, random_state=0).partial_fit(X.astype(np.float32))
     with pytest.raises(ValueError, match=r"too large for dtype\('float32'\).*scale X"):
