@@ -15,7 +15,7 @@ from polyspan import MiCUSaL, RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.distributed import DaskRows
 from polyspan.geometry import draw_bases
-from polyspan.solvers.shares import Worst
+from polyspan.solvers.shares import SharedProblem, Worst
 
 SHAPE = (4, 40, 3)  # L, m, s
 SIZES = (90, 60, 80, 70)
@@ -219,11 +219,20 @@ def test_other_columns_are_refused(X, start):
         model.predict(chunked(X[:, :39], 2))
 
 
-def test_an_empty_subspace_is_refilled_from_gathered_samples(X):
-    """Three equal bases leave two subspaces empty; the worst samples then found them."""
-    twice = np.stack([draw_bases((40, 3), np.random.RandomState(0))] * 4)
-    expected = model_of(twice).fit(X)
-    model = model_of(twice).fit(chunked(X, 3))
+def test_empty_subspaces_are_refilled_from_gathered_samples(X, monkeypatch):
+    """No sample chooses the directions of least variance; the worst samples then found others."""
+    turns, worst_samples = [], SharedProblem.worst_samples
+
+    def spy(problem, bases, turn, n_turns):
+        turns.append(turn)
+        return worst_samples(problem, bases, turn, n_turns)
+
+    monkeypatch.setattr(SharedProblem, "worst_samples", spy)
+    directions = np.linalg.eigh(np.cov(X.T))[1]
+    start = np.stack([directions[:, k : k + 3] for k in (37, 0, 3, 6)])
+    expected = model_of(start).fit(X)
+    model = model_of(start).fit(chunked(X, 3))
+    assert len(turns) == 3
     assert (np.bincount(model.labels_.compute(), minlength=4) > 0).all()
     assert_allclose(model.objective_, expected.objective_, rtol=1e-9)
 

@@ -8,7 +8,6 @@ pass, so that it may be larger than the memory of all workers; persist what fits
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -16,6 +15,7 @@ from uuid import uuid4
 import numpy as np
 from dask import compute, delayed
 from dask.sizeof import sizeof
+from sklearn import config_context
 
 from polyspan.arrays import Array, limit_threads
 from polyspan.solvers.assignment import Sums
@@ -23,8 +23,6 @@ from polyspan.solvers.shares import Recipe, Worst
 
 # Sums of neighbouring chunks, which mostly lie on one worker, are added this many at a time.
 FAN_IN = 4
-# Of a fitted model what blocks do not need: it is large, or a graph itself.
-NOT_SENT = ("labels_", "_stream")
 
 
 class DaskRows:
@@ -32,8 +30,9 @@ class DaskRows:
 
     lazy = True
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, header: Any = None) -> None:
         self.X = X
+        self.header = X if header is None else header
         self._blocks = list(X.to_delayed().ravel())
 
     @property
@@ -88,13 +87,8 @@ class DaskRows:
 
     def map(self, model: Any, method: str) -> Any:
         """Return the lazy array of what a method of a fitted model makes of the rows."""
-        light = copy.copy(model)
-        for name in list(vars(light)):
-            # Callbacks are tied to this process; scikit-learn keeps them under several names.
-            if name in NOT_SENT or "callback" in name:
-                delattr(light, name)
-        like = getattr(light, method)(np.zeros((1, self.n_features), dtype=self.dtype))
-        sent = delayed(light, pure=False, traverse=False)
+        like = _call(model, method, np.zeros((1, self.n_features), dtype=self.dtype))
+        sent = delayed(model, pure=False, traverse=False)
         empty = np.empty((0, *like.shape[1:]), dtype=like.dtype)
         shape: dict[str, Any] = {"drop_axis": 1}
         if like.ndim == 2:
@@ -136,4 +130,10 @@ def added(parts: list[Any]) -> Any:
 
 
 def _apply(block: Array, model: Any, method: str, empty: np.ndarray) -> Array:
-    return getattr(model, method)(block) if len(block) else empty
+    return _call(model, method, block) if len(block) else empty
+
+
+def _call(model: Any, method: str, block: Array) -> Array:
+    # Blocks become chunks of an array, whatever `transform` may return elsewhere.
+    with config_context(transform_output="default"):
+        return getattr(model, method)(block)

@@ -106,7 +106,8 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> None
 
     The file is a skops archive with a manifest. It is written whole or not at all. Callbacks set on
     the estimator are not saved, nor is a kernel that is a Python function: a file holds numbers and
-    names, no code.
+    names, no code. Of a model fitted on a dask array `labels_` are left out, which are yet to be
+    computed from data that the file does not hold: `predict` gives them again.
 
     Parameters
     ----------
@@ -176,15 +177,13 @@ def model_bytes(model: Any) -> bytes:
         known = ", ".join(kind.__name__ for kind in ESTIMATORS)
         raise TypeError(f"cannot save a {type(model).__name__}: polyspan saves {known}")
     check_is_fitted(model)
-    labels = getattr(model, "labels_", None)
+    bare = copy.copy(model)  # without lazy labels
+    labels = getattr(bare, "labels_", None)
     if is_array_api_obj(labels) and not is_numpy(labels):
         raise TypeError(
             f"cannot save this {type(model).__name__}: its arrays are of "
             f"{type(labels).__module__}, and a model file holds those of NumPy; fit it on NumPy"
         )
-    bare = copy.copy(model)
-    if hasattr(getattr(bare, "labels_", None), "dask"):
-        del bare.labels_  # yet to be computed, from data that the file does not hold
     for name in _CALLBACK_ATTRIBUTES:
         bare.__dict__.pop(name, None)
     buffer = io.BytesIO(_skops().dumps(bare))

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse
 
 from polyspan.arrays import Array
+from polyspan.solvers.share_preparation import DENSE_ONLY
 
 # Slices of this many bytes are read at once: large enough for a disk, small next to any memory.
 SLICE_BYTES = 32 << 20
@@ -18,6 +20,8 @@ class Source(Protocol):
     """Rows that are visited block by block."""
 
     X: Any
+    header: Any
+    """What the names of the features are read from: X, or the frame that it was."""
     lazy: bool
     """Whether `map` returns something that is yet to be computed."""
 
@@ -45,7 +49,7 @@ class SlicedRows:
     lazy = False
 
     def __init__(self, X: Any) -> None:
-        self.X = X
+        self.X = self.header = X
         self._size = _slice_rows(X)
 
     @property
@@ -105,8 +109,9 @@ def row_source(X: Any) -> Source | None:
     """
     if isinstance(X, np.ndarray):
         return None
+    header = None
     if hasattr(X, "to_dask_array"):  # a dask frame; its row counts are unknown, which is fine
-        X = X.to_dask_array()
+        header, X = X._meta, X.to_dask_array()  # the first is an empty frame with its columns
     dask_array = sys.modules.get("dask.array")
     is_dask = dask_array is not None and isinstance(X, dask_array.Array)
     chunked = all(hasattr(X, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
@@ -117,7 +122,7 @@ def row_source(X: Any) -> Source | None:
         return SlicedRows(X)
     from polyspan.distributed import DaskRows
 
-    return DaskRows(X)
+    return DaskRows(X, header)
 
 
 def mapped_rows(X: Any) -> Source | None:
@@ -131,6 +136,8 @@ def _check_layout(X: Any, *, is_dask: bool) -> None:
         raise ValueError(
             f"Expected 2D array, got an array of {len(X.shape)} dimensions instead: shape {X.shape}"
         )
+    if is_dask and scipy.sparse.issparse(X._meta):
+        raise ValueError(DENSE_ONLY)
     if np.dtype(X.dtype).kind not in "fiub":
         raise ValueError(f"X has the type {X.dtype}: convert it to float32 or float64 first")
     if is_dask and np.isnan(X.shape[1]):

@@ -161,3 +161,15 @@ def test_metrics_in_every_namespace(xp, accelerator):
         labels = place.asarray(DATA.labels)
         assert clustering_error(labels, DATA.labels) == 0.0
         assert estimate_dimension(X) == estimate_dimension(DATA.X)
+
+
+@pytest.mark.parametrize("dispatch", [False, True])
+def test_a_tensor_with_gradients(dispatch):
+    torch = require_torch()
+    X = torch.asarray(DATA.X).requires_grad_()
+    for model in (MiCUSaL(3, 2), MCKUSaL(3, 2)):
+        with (
+            sklearn.config_context(array_api_dispatch=dispatch),
+            pytest.raises(ValueError, match=r"requires gradients.*X\.detach\(\)"),
+        ):
+            model.fit(X)

@@ -125,6 +125,47 @@ def test_nothing_forgotten_remembers_the_scatter_exactly():
     assert_allclose(faded.squared_norms(other), memory.squared_norms(other) / 4, rtol=1e-9)
 
 
+def filled_by_hand(y, basis, prior):
+    """Return a sample filled with (1-ρ)Dθ, θ the least-squares fit with a prior on the rest."""
+    seen = ~np.isnan(y)
+    gram = basis[seen].T @ basis[seen] + prior * basis[~seen].T @ basis[~seen]
+    theta = np.linalg.solve(gram, basis[seen].T @ y[seen])
+    return np.where(seen, y, (1 - prior) * basis @ theta)
+
+
+@pytest.mark.parametrize("prior", [0.02, 0.4])
+def test_of_holes_the_filled_samples_are_remembered(prior):
+    data = make_union_of_subspaces((60, 60), n_features=12, subspace_dim=2, random_state=0)
+    X = mask_entries(shuffled(data, 0), 0.3, random_state=0)
+    model = RobustMiCUSaL(2, 2, fill_prior=prior, random_state=0).partial_fit(X)
+    memory = model._stream.memory
+    assert memory.rank == 12  # all of the scatter
+    filled = [
+        filled_by_hand(y, model.bases_[p], prior) for y, p in zip(X, model.labels_, strict=True)
+    ]
+    weights = 12 / (~np.isnan(X)).sum(axis=1)
+    Y = np.array(filled) * np.sqrt(weights)[:, None]
+    products = memory.products(model.bases_, np.zeros(12))
+    for p in range(2):
+        own = Y[model.labels_ == p]
+        assert_allclose(products[p], own.T @ (own @ model.bases_[p]), rtol=1e-7, atol=1e-9)
+        assert_allclose(memory.counts[p], weights[model.labels_ == p].sum())
+    assert_allclose(memory.squared_norms(np.zeros(12)), np.sum(Y * Y), rtol=1e-9)
+
+
+def test_a_scaled_memory_is_that_of_scaled_samples():
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((40, 6)), rng.integers(2, size=40)
+    mean, other = rng.standard_normal(6), rng.standard_normal(6)
+    bases = draw_bases((2, 6, 1), np.random.RandomState(0))
+    one, four = (
+        Memory.empty(by * np.ones(6), 2, 1).with_samples(by * X, np.ones(40), by * mean, labels)
+        for by in (1.0, 4.0)
+    )
+    assert_allclose(one.scaled(4.0).products(bases, other), four.products(bases, other))
+    assert_allclose(one.scaled(4.0).squared_norms(other), four.squared_norms(other))
+
+
 def test_steps_on_a_batch_never_raise_the_objective():
     data = make_union_of_subspaces((200, 200, 200), n_features=30, subspace_dim=2, random_state=0)
     X = shuffled(data, 0)

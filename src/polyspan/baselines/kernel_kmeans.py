@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from polyspan.kernels import Kernel
 from polyspan.models.kernel_starts import check_kernel_matrix
 from polyspan.models.messages import warn_user
+from polyspan.models.validation import refuse_lazy
 
 
 class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -98,6 +99,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : KernelKMeans
         """
+        refuse_lazy(self, X)
         X = np.asarray(validate_data(self, X, dtype=np.float64))
         if self.n_clusters > len(X):
             raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={len(X)}")
@@ -131,6 +133,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
+        refuse_lazy(self, X)
         X = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         K = X if self._fitted_kernel is None else self._fitted_kernel(X, self._X_fit)
         return np.asarray((self._mean_squares - 2.0 * K @ self._means).argmin(axis=1))

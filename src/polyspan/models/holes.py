@@ -90,7 +90,9 @@ class UnionWithHoles(SubspaceLearner):
         labels : ndarray of shape (n_samples,)
             -1 for samples with at most `subspace_dim` observed entries.
         """
-        X = self._validate(X, reset=False, method="predict")
+        return self._nearest(self._validate(X, reset=False, method="predict"))
+
+    def _nearest(self, X: Array) -> Array:
         xp = namespace(X)
         holes = Holes.of(X)
         labels = [xp.argmax(energy, axis=1) for _, _, energy in self._coefficients(X, holes)]
@@ -195,7 +197,7 @@ class UnionWithHoles(SubspaceLearner):
         scores = self.score_samples(X)
         xp = namespace(scores)
         unknown = xp.isnan(scores)
-        n_judged = scores.shape[0] - _count(unknown)
+        n_judged = _count(~unknown)  # a dask array may not know how many rows it has
         total = float(float64_sum(xp.where(unknown, 0.0, scores)))
         return total / n_judged if n_judged else float("nan")
 

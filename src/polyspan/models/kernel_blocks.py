@@ -19,7 +19,7 @@ from polyspan.models.kernel_low_rank import check_landmarks
 from polyspan.models.kernel_starts import KernelRun, StartPlan, check_definite, check_kernel_matrix
 from polyspan.models.kernel_unions import LowRankUnion
 from polyspan.models.progress import FitProgress
-from polyspan.models.shared_rows import measure, working_type
+from polyspan.models.shared_rows import map_rows, measure
 from polyspan.solvers.kernel import KernelSolution, gkiop
 from polyspan.solvers.kernel_subspaces import KernelSubspaces
 from polyspan.solvers.micusal import Rules, learn_subspaces, refill_empty
@@ -29,6 +29,8 @@ from polyspan.solvers.share_preparation import measure_block, prepare_shares
 from polyspan.solvers.shares import Recipe, SharedProblem, block_scatter
 from polyspan.solvers.spectral_start import feature_distances, spectral_labels
 from polyspan.sources import Source
+
+INSTEAD = "RobustMCKUSaL, which estimates kernel values from the observed entries"
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,14 @@ def lost_of_block(block: np.ndarray, dtype: Any, map_: NystromMap) -> float | No
 def fit_low_rank_blocks(model: Any, source: Source, y: Any) -> None:
     """Fit a kernel model on rows in blocks and store what was learned."""
     _check_options(model)
-    extent = measure(model, source, least=0, allow_nan=False)
+    extent = measure(model, source, least=0, allow_nan=False, instead=INSTEAD)
     model._check_sizes(extent.n_rows)
     rng = check_random_state(model.random_state)
     plan = model._plan(extent.n_rows)
     kernel, n_landmarks = check_landmarks(model, extent.n_rows)
     chosen = np.sort(rng.choice(extent.n_rows, n_landmarks, replace=False))
-    landmarks = np.asarray(source.take(chosen), dtype=working_type(source))
+    # As in memory: kernel values of float32 would be too coarse to take roots of.
+    landmarks = np.asarray(source.take(chosen), dtype=np.float64)
     G = check_kernel_matrix(kernel(landmarks), model.kernel)
     if model._may_be_indefinite():
         check_definite(G)
@@ -177,5 +180,5 @@ def _store(
         subspaces, present, best.objective, best.history, (), best.n_iter, best.stopped
     )
     model._store(found, np.asarray(pairwise_subspace_distances(bases)))
-    model.labels_ = source.map(model, "predict")
+    model.labels_ = map_rows(source, model, "predict")
     model._warn_about(found)

@@ -82,6 +82,8 @@ class KernelModel(KernelLearner):
         distances : ndarray of shape (n_samples, n_subspaces)
         """
         self.fit(X, y, **fit_params)
+        if row_source(X) is not None:
+            return self.transform(X)
         X = self._validate(X, reset=False, method="transform")
         union = self._union
         if isinstance(union, LowRankUnion) or (union.kernel is not None and union.gram is None):
@@ -104,7 +106,9 @@ class KernelModel(KernelLearner):
         return Kernel(self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params)
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
-        X = validated(self, X, reset=reset, method=method, double=True)
+        X = validated(
+            self, X, reset=reset, method=method, fitted="subspace_distances_", double=True
+        )
         missing = count_missing(X)
         if missing:
             help_ = (

@@ -20,6 +20,13 @@ class UnionPrediction(
 ):
     """What follows from the nearest subspace and the distances to all of them."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Lazy labels hold the way to all training samples, or these samples themselves.
+        state: dict[str, Any] = super().__getstate__()
+        if hasattr(state.get("labels_"), "__dask_graph__"):
+            state = {name: value for name, value in state.items() if name != "labels_"}
+        return state
+
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data."""
         raise NotImplementedError

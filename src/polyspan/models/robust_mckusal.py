@@ -96,7 +96,9 @@ class RobustKernelModel(KernelModel):
         return np.where(np.isnan(X), filled, X)
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
-        X = validated(self, X, reset=reset, method=method, double=True)
+        X = validated(
+            self, X, reset=reset, method=method, fitted="subspace_distances_", double=True
+        )
         blank = np.flatnonzero(np.isnan(X).all(axis=1))
         if len(blank):
             raise ValueError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -21,6 +23,11 @@ from polyspan.solvers.share_preparation import Extent, measure_block, prepare_sh
 from polyspan.sources import Source, mapped_rows, row_source
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+# Of a fitted model what blocks do not need: it is large, or a graph itself, or was checked for all
+# of them together.
+NOT_SENT = ("labels_", "_stream", "feature_names_in_", "_sklearn_output_config")
+INSTEAD = "RobustMiCUSaL, which learns from the observed entries"
 
 
 def by_blocks(method: Method) -> Method:
@@ -36,10 +43,32 @@ def by_blocks(method: Method) -> Method:
         if source is None:
             return method(self, X)
         check_is_fitted(self)
+        _check_feature_names(self, source.header, reset=False)
         _check_n_features(self, source.X, reset=False)
-        return source.map(self, method.__name__)
+        if source.lazy and method.__name__ == "transform":
+            _check_output(self)
+        return map_rows(source, self, method.__name__)
 
     return call  # type: ignore[return-value]
+
+
+def map_rows(source: Source, model: Any, method: str) -> Any:
+    """Return what a method of a fitted model makes of rows in blocks."""
+    light = copy.copy(model)
+    for name in list(vars(light)):
+        # Callbacks are tied to this process; scikit-learn keeps them under several names.
+        if name in NOT_SENT or "callback" in name:
+            delattr(light, name)
+    return source.map(light, method)
+
+
+def _check_output(model: Any) -> None:
+    container = _get_output_config("transform", model)["dense"]
+    if container != "default":
+        raise ValueError(
+            f"transform={container!r} of set_output would gather the distances of a dask array, "
+            "which stay lazy: use set_output(transform='default')"
+        )
 
 
 def working_type(source: Source) -> np.dtype[Any]:
@@ -47,9 +76,14 @@ def working_type(source: Source) -> np.dtype[Any]:
     return np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
 
 
-def measure(model: Any, source: Source, *, least: int, allow_nan: bool) -> Extent:
-    """Read all rows once; check what a validation would check."""
-    _check_feature_names(model, source.X, reset=True)
+def measure(
+    model: Any, source: Source, *, least: int, allow_nan: bool, instead: str = INSTEAD
+) -> Extent:
+    """Read all rows once; check what a validation would check.
+
+    `instead` names the model for data with NaN.
+    """
+    _check_feature_names(model, source.header, reset=True)
     _check_n_features(model, source.X, reset=True)
     m, dtype = source.n_features, working_type(source)
     if m == 0:
@@ -71,8 +105,8 @@ def measure(model: Any, source: Source, *, least: int, allow_nan: bool) -> Exten
     if extent.n_missing and not allow_nan:
         raise ValueError(
             f"Input X contains NaN: {extent.n_missing} of {extent.n_rows * m} entries are missing. "
-            f"{type(model).__name__} needs complete data; use polyspan.RobustMiCUSaL, which "
-            "learns from the observed entries, or impute them first."
+            f"{type(model).__name__} needs complete data; use polyspan.{instead}, or impute them "
+            "first."
         )
     return extent
 
@@ -111,7 +145,7 @@ def fit_blocks(model: Any, source: Source, y: Any, *, prior: float | None) -> An
     progress = FitProgress(model, source.X, y, n_starts, model._max_steps())
     best = model._best_solution(prepared, given, n_starts, rng, progress)
     model._store(prepared, best)
-    model.labels_ = source.map(model, "predict")
+    model.labels_ = map_rows(source, model, "predict")
     progress.end()
     model._warn_about(best)
     return model

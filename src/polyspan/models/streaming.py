@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -12,19 +13,25 @@ from sklearn.base import _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_n_features
 
-from polyspan.arrays import limit_threads, pass_work
+from polyspan.arrays import limit_threads, machine_epsilon, pass_work, power_of_two_scale
+from polyspan.models.checks import listed
 from polyspan.models.learner import SubspaceLearner
+from polyspan.models.messages import warn_user
 from polyspan.models.shared_rows import needs_all_samples
+from polyspan.solvers.preparation import working_weight
 from polyspan.solvers.shares import Recipe
 from polyspan.solvers.streaming import Memory, absorb
 
 # The first samples are kept until there are this many for each dimension of each subspace: an
 # annealed fit of the paper's setting with as many has 1.4 % of the labels wrong.
 FIRST_PER_DIMENSION = 10
+# Where some feature was observed in none of them, up to this many times as many are kept.
+MOST_TIMES = 10
 # While they are being kept, a fit is repeated when there are this many times as many.
 REFIT_FROM = 1.25
+# What may not change within a stream: everything that is remembered depends on it.
+FIXED = ("n_subspaces", "subspace_dim", "center")
 # Power steps per batch, and the share of the objective below which they are given up.
 MOST_STEPS = 20
 STEP_TOL = 1e-5
@@ -36,28 +43,48 @@ class Stream:
 
     n_seen: int
     """Samples that have come."""
+    options: tuple[Any, ...]
+    """Values of the parameters in FIXED that it began with."""
     sums: np.ndarray
-    """Weighted sums of every feature, of what was observed."""
+    """Weighted sums of every feature, of what was observed, times `scale`."""
     counts: np.ndarray
     """Their weights."""
     first: np.ndarray | None = None
-    """The first samples, until there are enough to start from."""
+    """The first samples with enough observed entries, until there are enough to start from."""
     n_fitted: int = 0
     """How many of them the last fit had."""
     memory: Memory | None = None
+    """Of samples times `scale`."""
+    scale: float = 1.0
+    """A power of two that keeps squares finite."""
 
     def with_batch(self, X: np.ndarray, forget_factor: float) -> Stream:
-        """Fade the means and count a batch in."""
+        """Let the past fade and count a batch in, on a scale that suits both."""
+        assert self.memory is not None
         missing = np.isnan(X)
+        values = np.where(missing, X.dtype.type(0), X)
+        old = self._scaled_for(float(np.abs(values).max(initial=0.0)), machine_epsilon(X))
+        assert old.memory is not None
+        sums = (values * old.scale).sum(axis=0, dtype=np.float64)
         return replace(
-            self,
-            n_seen=self.n_seen + len(X),
-            sums=forget_factor * self.sums + np.where(missing, 0, X).sum(axis=0, dtype=np.float64),
-            counts=forget_factor * self.counts + (~missing).sum(axis=0),
+            old,
+            sums=forget_factor * old.sums + sums,
+            counts=forget_factor * old.counts + (~missing).sum(axis=0),
+            memory=old.memory.faded(forget_factor),
         )
 
+    def _scaled_for(self, largest: float, eps: float) -> Stream:
+        """Lower the scale where the squares of a batch would overflow on it."""
+        assert self.memory is not None
+        brought = largest * self.scale
+        if math.isfinite(brought) and power_of_two_scale(brought, eps) >= 1.0:
+            return self
+        scale = power_of_two_scale(largest, eps)
+        by = scale / self.scale
+        return replace(self, scale=scale, sums=by * self.sums, memory=self.memory.scaled(by))
+
     def mean(self, dtype: Any) -> np.ndarray:
-        """Return the weighted mean of what was observed of every feature."""
+        """Return the weighted mean of what was observed of every feature, times `scale`."""
         return np.asarray(self.sums / np.maximum(self.counts, 1e-300), dtype=dtype)
 
 
@@ -96,7 +123,10 @@ class StreamLearner(SubspaceLearner):
         the past, and of the batch only sums are remembered: its samples keep the labels that
         they have then. `forget_factor` is what the past is multiplied by before each batch.
 
-        After `fit` a new stream begins.
+        With missing entries the first samples are kept until every feature was observed among
+        them, up to ten times as many as above: of more the oldest are forgotten.
+
+        After `fit` a new stream begins: what `fit` learned is forgotten.
 
         Parameters
         ----------
@@ -113,33 +143,51 @@ class StreamLearner(SubspaceLearner):
             `n_samples_seen_`.
         """
         stream = getattr(self, "_stream", None)
-        X = np.asarray(X) if hasattr(X, "dask") else X
-        if stream is not None:
-            _check_n_features(self, X, reset=False)
-        X = self._validate(X, reset=stream is None or not hasattr(self, "bases_"))
+        X = X.compute() if hasattr(X, "__dask_graph__") else X
+        X = self._validate(X, reset=stream is None, method="partial_fit")
         if stream is None:
+            self._forget_fit()
             self._check_sizes(self.n_subspaces * self.subspace_dim, X.shape[1])
             nothing = np.zeros(X.shape[1])
-            stream = Stream(0, nothing, nothing, X[:0])
+            stream = Stream(0, self._fixed_options(), nothing, nothing, X[:0])
+        self._check_options(stream)
+        X = _in_precision(X, stream)
+        learned = (~np.isnan(X)).sum(axis=1) > self.subspace_dim
+        if not learned.all():
+            warn_user(
+                f"{int((~learned).sum())} of {len(X)} rows have at most subspace_dim="
+                f"{self.subspace_dim} observed entries and are not learned from; their label is -1"
+            )
+        batch = X if learned.all() else X[learned]
+        stream = replace(stream, n_seen=stream.n_seen + len(X))
         if stream.first is not None:
-            self._stream = self._begin(stream, X)
+            self._stream = self._begin(stream, batch)
         else:
-            self._stream = self._go_on(stream, X)
-        self.n_samples_seen_ = self._stream.n_seen
+            self._stream = self._take_in(stream, batch, float(self.forget_factor))
+        self.n_samples_seen_ = stream.n_seen
         if hasattr(self, "bases_"):
-            self.labels_ = self.predict(X)
+            self.labels_ = self._nearest(X)
         return self
 
     def _begin(self, stream: Stream, X: np.ndarray) -> Stream:
         """Keep the first samples, and fit them when there are enough."""
         assert stream.first is not None
-        first = np.concatenate([stream.first, X.astype(stream.first.dtype, copy=False)])
-        stream = replace(stream.with_batch(X, 1.0), first=first)
+        first = np.concatenate([stream.first, X])
         n_directions = self.n_subspaces * self.subspace_dim
-        learnable = int(((~np.isnan(first)).sum(axis=1) > self.subspace_dim).sum())
-        enough = learnable >= FIRST_PER_DIMENSION * n_directions
-        if learnable < n_directions or not (enough or learnable >= REFIT_FROM * stream.n_fitted):
+        enough = FIRST_PER_DIMENSION * n_directions
+        unseen = np.flatnonzero(np.isnan(first).all(axis=0))
+        if len(unseen) and len(first) >= enough:
+            first = first[-MOST_TIMES * enough :]
+            warn_user(
+                f"columns {listed(unseen)} were not observed in any of the first samples: the "
+                f"model is fitted when they are; until then the last {MOST_TIMES * enough} "
+                "samples are kept"
+            )
+        stream = replace(stream, first=first)
+        due = len(first) >= min(enough, max(n_directions, REFIT_FROM * stream.n_fitted))
+        if len(unseen) or not due:
             return stream
+        self._stream = stream  # a fit that fails costs no samples
         starter = clone(self)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -147,27 +195,23 @@ class StreamLearner(SubspaceLearner):
         for name in ("bases_", "mean_", "objective_", "objective_history_", "anneal_history_",
                      "n_iter_", "converged_"):  # fmt: skip
             setattr(self, name, getattr(starter, name))
-        stream = replace(stream, n_fitted=learnable)
-        if not enough:
-            return stream
-        memory = Memory.empty(self.mean_, self.n_subspaces, self.subspace_dim)
-        return self._take_in(replace(stream, first=None, memory=memory), first)
+        if len(first) < enough:
+            return replace(stream, n_fitted=len(first))
+        scale = power_of_two_scale(float(np.nanmax(np.abs(first))), machine_epsilon(first))
+        memory = Memory.empty(self.mean_ * scale, self.n_subspaces, self.subspace_dim)
+        stream = replace(stream, first=None, memory=memory, scale=scale)
+        return self._take_in(stream, first, 1.0)
 
-    def _go_on(self, stream: Stream, X: np.ndarray) -> Stream:
+    def _take_in(self, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
         """Let the past fade and learn from a batch."""
+        stream = stream.with_batch(X, forget_factor)
         assert stream.memory is not None
-        factor = float(self.forget_factor)
-        stream = replace(stream.with_batch(X, factor), memory=stream.memory.faded(factor))
-        return self._take_in(stream, X)
-
-    def _take_in(self, stream: Stream, X: np.ndarray) -> Stream:
-        assert stream.memory is not None
-        dtype = self.bases_.dtype
-        mean = stream.mean(dtype) if self.center else self.mean_
-        holes = bool(np.isnan(X).any())
+        dtype, scale = self.bases_.dtype, stream.scale
+        mean = stream.mean(dtype) if self.center else np.zeros_like(self.mean_)
         recipe = Recipe(
-            float(self.lam), dtype, mean if self.center else None, explicit=self.center,
-            holes=holes, least=self.subspace_dim, prior=self._fill_prior(),
+            working_weight(float(self.lam), scale), dtype, mean if self.center else None,
+            explicit=self.center, scale=scale, holes=bool(np.isnan(X).any()),
+            least=self.subspace_dim, prior=self._fill_prior(),
         )  # fmt: skip
         batch = recipe.problem(X, with_norms=True)
         if batch is None:  # no sample has enough observed entries
@@ -177,12 +221,26 @@ class StreamLearner(SubspaceLearner):
             found = absorb(
                 stream.memory, batch, self.bases_, mean, max_steps=MOST_STEPS, tol=STEP_TOL
             )
-        self.bases_, self.mean_ = found.bases, mean
-        self.objective_ = found.history[-1]
-        self.objective_history_ = np.array(found.history)
+        # An objective without closeness is in the units of the data.
+        unit = 1.0 if batch.pull else scale
+        self.bases_, self.mean_ = found.bases, mean / dtype.type(scale)
+        self.objective_history_ = np.array([(value / unit) / unit for value in found.history])
+        self.objective_ = float(self.objective_history_[-1])
         self.n_iter_ = len(found.history) - 1
         self.converged_ = found.settled
         return replace(stream, memory=found.memory)
+
+    def _fixed_options(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in FIXED)
+
+    def _check_options(self, stream: Stream) -> None:
+        """Raise an error where a parameter was set that all that is remembered depends on."""
+        for name, now, before in zip(FIXED, self._fixed_options(), stream.options, strict=True):
+            if now != before:
+                raise ValueError(
+                    f"{name}={now} was set within a stream that began with {name}={before}: set "
+                    "it back, or begin a new stream with sklearn.clone(model)"
+                )
 
     def __sklearn_is_fitted__(self) -> bool:
         # A stream may have begun with too few samples to fit.
@@ -193,6 +251,28 @@ class StreamLearner(SubspaceLearner):
         for name in ("_stream", "n_samples_seen_"):
             self.__dict__.pop(name, None)
 
+    def _forget_fit(self) -> None:
+        """Forget what `fit` has learned, as a stream begins anew."""
+        for name in list(vars(self)):
+            if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):
+                delattr(self, name)
+
     def _fill_prior(self) -> float:
         """Return the weight of filled-in entries, for models that take NaN."""
         return 0.0
+
+
+def _in_precision(X: np.ndarray, stream: Stream) -> np.ndarray:
+    """Return a batch in the precision of the first one."""
+    kept = stream.first
+    if kept is None:
+        assert stream.memory is not None
+        kept = stream.memory.reference
+    with np.errstate(over="ignore"):
+        cast = X.astype(kept.dtype, copy=False)
+    if np.isinf(cast).any():
+        raise ValueError(
+            f"Input X contains a value too large for {kept.dtype!r}, in which the stream began: "
+            "scale X, or begin a new stream in float64"
+        )
+    return cast

@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.utils import get_tags
-from sklearn.utils._array_api import check_same_namespace, get_namespace
+from sklearn.utils._array_api import (
+    _is_numpy_namespace,
+    check_same_namespace,
+    get_namespace,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan.arrays import Array, device, is_numpy, namespace, row_slices, rows_at_once
@@ -23,8 +27,8 @@ def validated(
     X: Any,
     *,
     reset: bool,
+    fitted: str,
     method: str = "predict",
-    fitted: str = "labels_",
     double: bool = False,
 ) -> Array:
     """Check samples; NaN passes.
@@ -32,27 +36,48 @@ def validated(
     Parameters
     ----------
     reset : bool
-        Whether this is `fit`.
-    method, fitted : str
-        What the user called, and the attribute whose namespace and device X must share.
+        Whether this is `fit`, or the first batch of a stream.
+    fitted, method : str
+        The attribute whose namespace and device X must share, and what the user called.
     double : bool
         Whether float32 is turned into float64.
     """
-    if not reset:
+    refuse_lazy(estimator, X)
+    if getattr(X, "requires_grad", False):
+        raise ValueError(
+            "X is a tensor that requires gradients, and nothing here is differentiated: pass "
+            "X.detach()"
+        )
+    # A stream may have begun with too few samples to fit.
+    if not reset and method != "partial_fit":
         check_is_fitted(estimator)
         check_same_namespace(X, estimator, attribute=fitted, method=method)
     xp, _ = get_namespace(X)
+    if not _is_numpy_namespace(xp):
+        _check_support(estimator, xp, method)
     dtypes = [xp.float64] if double else [xp.float64, xp.float32]
     X = validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")
-    if is_numpy(X):
-        return X
-    if not get_tags(estimator).array_api_support:
-        raise ValueError(
-            f"{estimator} works on NumPy arrays only, and X is an array of "
-            f"{namespace(X).__name__}: switch array_api_dispatch off, or pass a NumPy array"
-        )
-    check_device(X)
+    if not is_numpy(X):
+        check_device(X)
     return X
+
+
+def refuse_lazy(estimator: Any, X: Any) -> None:
+    """Raise an error for dask arrays and frames, of which NumPy would gather all rows unasked."""
+    if hasattr(X, "__dask_graph__"):
+        raise ValueError(
+            f"{type(estimator).__name__} needs all samples in memory here, and X is lazy (dask): "
+            "pass X.compute() where that fits"
+        )
+
+
+def _check_support(estimator: Any, xp: Any, method: str) -> None:
+    streaming = method == "partial_fit"
+    if streaming or not get_tags(estimator).array_api_support:
+        raise ValueError(
+            f"{'partial_fit of ' if streaming else ''}{estimator} works on NumPy arrays only, and "
+            f"X is an array of {xp.__name__}: switch array_api_dispatch off, or pass a NumPy array"
+        )
 
 
 def count_missing(X: Array) -> int:

@@ -7,10 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from polyspan.arrays import Array, chunk_rows, machine_epsilon, power_of_two_scale
 from polyspan.solvers.preparation import HEAVY_MEAN, Prepared, working_weight
 from polyspan.solvers.shares import Blocks, PartedRows, Recipe, RowMap, SharedProblem
+
+#: What is said of sparse blocks, which NumPy would take for single objects.
+DENSE_ONLY = (
+    "the chunks of X are sparse matrices, which are not worked on: make them dense, with "
+    "X.map_blocks(lambda block: block.toarray())"
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class Extent:
 
 def measure_block(block: Array, dtype: Any, least: int, row_map: RowMap | None) -> Extent | None:
     """Measure a block, a few rows at a time."""
+    if scipy.sparse.issparse(block):
+        raise ValueError(DENSE_ONLY)
     X = np.asarray(block, dtype=dtype)
     if not len(X):
         return None

@@ -62,6 +62,16 @@ class Memory:
             squares=factor * self.squares,
         )
 
+    def scaled(self, by: float) -> Memory:
+        """Return the memory of the same samples times a number."""
+        return replace(
+            self,
+            reference=by * self.reference,
+            totals=by * self.totals,
+            factors=tuple(by * rows for rows in self.factors),
+            squares=by * (by * self.squares),
+        )
+
     def with_samples(
         self, samples: np.ndarray, weights: np.ndarray, mean: np.ndarray, labels: np.ndarray
     ) -> Memory:
