@@ -19,6 +19,7 @@ from polyspan import (
     MiCUSaL,
     RobustMCKUSaL,
     RobustMiCUSaL,
+    SubspaceImputer,
     SubspaceMixture,
     load_model,
     save_model,
@@ -44,6 +45,7 @@ IN_MEMORY = [
     RobustMCKUSaL(3, 2, random_state=0),
     KernelKMeans(3, random_state=0),
     ThresholdingSubspaceClustering(3, 2, random_state=0),
+    SubspaceImputer(),
 ]
 
 
@@ -77,6 +79,17 @@ def test_a_model_fitted_in_memory_labels_lazy_rows(template, dispatch):
     with sklearn.config_context(array_api_dispatch=dispatch):
         model = new(template).fit(X)
         assert np.array_equal(model.predict(LAZY).compute(), model.predict(X))
+
+
+@pytest.mark.parametrize("dispatch", [False, True])
+@pytest.mark.parametrize("method", ["predict_proba", "transform", "score_samples", "impute"])
+def test_a_mixture_treats_lazy_rows_one_by_one(method, dispatch):
+    holed = np.where(np.random.RandomState(0).random_sample(X.shape) < 0.1, np.nan, X)
+    with sklearn.config_context(array_api_dispatch=dispatch):
+        model = SubspaceMixture(3, 2, random_state=0).fit(X)
+        found = getattr(model, method)(da.from_array(holed, chunks=(70, -1)))
+        assert isinstance(found, da.Array)
+        assert_allclose(found.compute(), getattr(model, method)(holed), atol=1e-9)
 
 
 @pytest.mark.parametrize("dispatch", [False, True])

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from polyspan.models.imputer_choice import Fill, Scaling, learn_fill, sizes_to_try
+from polyspan.models.validation import refuse_lazy
 
 
 class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -190,6 +191,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Check the data and find what is missing."""
+        refuse_lazy(self, X)
         lenient = self._takes_nan()
         given = X
         X = check_array(

@@ -18,6 +18,7 @@ from polyspan.models.mixture_posterior import (
     posterior_parts,
 )
 from polyspan.models.prediction import UnionPrediction
+from polyspan.models.shared_rows import by_blocks
 from polyspan.models.validation import validated
 from polyspan.solvers.mixture import Gaussians, share_out
 
@@ -44,6 +45,7 @@ class MixturePrediction(UnionPrediction):
         check_is_fitted(self)
         return pairwise_subspace_distances(self.bases_)
 
+    @by_blocks
     def predict_proba(self, X: Any) -> Array:
         """Return the posterior share of every subspace in every sample.
 
@@ -93,6 +95,7 @@ class MixturePrediction(UnionPrediction):
         """
         return super().transform(X)
 
+    @by_blocks
     def score_samples(self, X: Any) -> Array:
         """Return the log-density of the observed entries of every sample.
 
@@ -159,6 +162,7 @@ class MixturePrediction(UnionPrediction):
             raise ValueError(f"noise={noise} must be a standard deviation, 0 or more")
         return self._expected(X, noise)
 
+    @by_blocks
     def impute(self, X: Any) -> Array:
         """Fill what is missing with its expectation and keep every observed entry as it is.
 
