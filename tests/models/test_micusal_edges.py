@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_info
 
-from polyspan import MiCUSaL
+from polyspan import MiCUSaL, RobustMiCUSaL
 from polyspan.arrays import limit_threads
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases, is_orthonormal
@@ -188,3 +188,18 @@ def test_small_work_runs_on_one_thread_and_gives_the_others_back():
 def test_init_of_another_type_is_named(init):
     with pytest.raises(ValueError, match="init has the type"):
         MiCUSaL(2, 3, init=init).fit(DATA.X)
+
+
+@pytest.mark.parametrize("model", [MiCUSaL, RobustMiCUSaL])
+def test_subspaces_that_have_come_together_are_reported(model):
+    X = make_union_of_subspaces(
+        (60, 60), n_features=20, subspace_dim=2, spread=0.4, noise=0.05, random_state=0
+    ).X
+    for scale in (1e-2, 1e-4):
+        with pytest.warns(UserWarning, match="all 2 subspaces coincide: lam=4 is small"):
+            model(2, 2, random_state=0).fit(X * scale)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(2, 2, random_state=0).fit(X)
+        model(2, 2, lam=4e4, random_state=0).fit(X * 1e-2)
+        model(1, 2, random_state=0).fit(X * 1e-4)

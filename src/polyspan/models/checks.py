@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from polyspan.arrays import Array, namespace, to_numpy
+from polyspan.geometry import closeness
+from polyspan.models.messages import warn_user
 
 
 def listed(indices: np.ndarray) -> str:
@@ -31,4 +35,17 @@ def check_columns_observed(missing: Array) -> None:
         raise ValueError(
             f"{len(never)} of {missing.shape[1]} columns of X are never observed "
             f"(columns {listed(never)}): leave them out"
+        )
+
+
+def warn_where_together(bases: Array, lam: float) -> None:
+    """Warn where several subspaces are one, to a hundredth, because λ is small for the data."""
+    n_subspaces, _, s = bases.shape
+    pairs = n_subspaces * (n_subspaces - 1)
+    if math.isinf(lam) or not pairs * s:
+        return
+    if float(closeness(bases[None, ...])[0]) < 1e-4 * pairs * s:
+        warn_user(
+            f"all {n_subspaces} subspaces coincide: lam={lam:g} is small for samples of this size "
+            "(raise lam, or scale X so that samples have norm about 1), or one subspace is enough"
         )

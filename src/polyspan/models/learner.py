@@ -26,7 +26,7 @@ from polyspan.arrays import (
 )
 from polyspan.geometry import draw_bases, near_copies
 from polyspan.models.base import UnionOfSubspacesBase
-from polyspan.models.checks import check_subspace_dim
+from polyspan.models.checks import check_subspace_dim, warn_where_together
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
 from polyspan.models.starts import draw_points, given_start
@@ -275,6 +275,8 @@ class SubspaceLearner(UnionOfSubspacesBase):
                 f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
                 "lam or n_init",
             )
+        if not self.affine:
+            warn_where_together(best.bases, float(self.lam))
         if best.stopped == "max_iter":
             warn_user(
                 f"the alternation did not converge to tol={self.tol} in max_iter={self.max_iter} "
