@@ -92,7 +92,9 @@ class Fill:
     def spread(self, X: np.ndarray) -> np.ndarray:
         """Return the standard deviation of what is missing, and 0 elsewhere."""
         variance = self.stretch * self.variances(self.scaling.inward(X))
-        return np.asarray(np.where(np.isnan(X), np.sqrt(variance) * self.scaling.scale, 0.0))
+        varies = self.scaling.least < self.scaling.most
+        spread = np.sqrt(variance) * self.scaling.scale
+        return np.asarray(np.where(np.isnan(X) & varies, spread, 0.0))
 
     def variances(self, inner: np.ndarray) -> np.ndarray:
         """Return the variance of every missing standardised entry, before it is stretched."""
@@ -131,7 +133,7 @@ def sizes_to_try(
     found = []
     for number in numbers:
         if subspace_dim != "auto":
-            dims = {int(subspace_dim)}
+            dims = {min(int(subspace_dim), most)}
         elif number > 1:
             dims = {n_features // 5}
         elif n_samples * most**3 <= MOST_WORK:
@@ -145,7 +147,7 @@ def sizes_to_try(
             dims = {n_features // 8}
         if subspace_dim == "auto":
             dims = {min(max(1, dim), 30) for dim in dims}
-        found += [(number, dim) for dim in sorted(dims) if dim <= most]
+        found += [(number, dim) for dim in sorted(dims) if 0 <= dim <= most]
     return found
 
 
@@ -161,7 +163,8 @@ def learn_fill(
     inner = scaling.inward(X, np.float64 if X.size < DOUBLE_UP_TO else np.float32)
     usable = ~np.isnan(inner).all(axis=1)
     none = Fill(scaling, (), np.zeros(X.shape[1]), (1, 0), 1.0)
-    sizes = [size for size in sizes if int(usable.sum()) >= max(4, size[0])]
+    n_usable = int(usable.sum())
+    sizes = [(min(number, n_usable), dim) for number, dim in sizes if n_usable >= 4]
     if not sizes:
         return none
     inner = inner[usable]

@@ -20,6 +20,8 @@ CLOSENESS = 15.0
 # Steps of the annealed start, of EM, and of EM that takes in the hidden entries in the end. The
 # average of several hasty fits fills better than one that is learned to the end.
 STEPS, ITERATIONS, LAST_ITERATIONS = 2, 4, 1
+# Tables of few entries can afford a start that does not miss the subspaces.
+SMALL_TABLE, SMALL_TABLE_STEPS = 10_000, 20
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def learn_several(pooled: Learned, number: int, rng: np.random.RandomState) -> L
             rng,
             affine=True,
             rule=table.rule,
-            steps=STEPS,
+            steps=STEPS if n * m > SMALL_TABLE else SMALL_TABLE_STEPS,
             hottest=0.1,
         )
     return _learn(Learned(table, one, start), ITERATIONS)

@@ -26,6 +26,7 @@ from polyspan.models.mixture_start import (
 from polyspan.models.progress import FitProgress
 from polyspan.solvers.mixture import Gaussians, Pull
 from polyspan.solvers.mixture_em import MixtureSolution, learn_mixture
+from polyspan.solvers.mixture_noise import NoiseRule
 
 
 class SubspaceMixture(MixturePrediction):
@@ -237,7 +238,7 @@ class SubspaceMixture(MixturePrediction):
         for k in range(1 if going_on else self.n_init):
             start = one
             if going_on:
-                start = self._learned(mean, values.dtype)
+                start = self._learned(mean, values.dtype, rule)
             elif self.n_subspaces > 1:
                 start = annealed_start(
                     (values, observed),
@@ -264,7 +265,7 @@ class SubspaceMixture(MixturePrediction):
             progress.end_start(k)
         return max(found, key=lambda solution: solution.value)
 
-    def _learned(self, mean: Array, dtype: Any) -> Gaussians:
+    def _learned(self, mean: Array, dtype: Any, rule: NoiseRule) -> Gaussians:
         """Return what an earlier fit has learned, wherever, about the mean of these samples."""
         shape = (self.n_subspaces, mean.shape[0], self.subspace_dim)
         if self.bases_.shape != shape:
@@ -275,7 +276,10 @@ class SubspaceMixture(MixturePrediction):
         about = self._gaussians()
         means = to_numpy(about.means)
         means = means + (to_numpy(self.mean_) - to_numpy(mean)) if self.affine else 0 * means
-        parts = (about.log_weights, means, about.bases, about.variances, about.noise)
+        noise = to_numpy(about.noise)
+        if rule.kind != "subspace":  # it may have been another
+            noise = to_numpy(rule.bounded(noise * to_numpy(self.weights_), to_numpy(self.weights_)))
+        parts = (about.log_weights, means, about.bases, about.variances, noise)
         return Gaussians(*(moved_to(to_numpy(part), mean, dtype) for part in parts))
 
     def _fitted(self, gaussians: Gaussians, mean: Array) -> dict[str, Any]:

@@ -115,11 +115,14 @@ def entry_variances(part: Part, gaussians: Gaussians) -> np.ndarray:
     return np.asarray(np.maximum(second - first * first, 0))
 
 
-def degrees_of_freedom(gaussians: Gaussians, extra: float) -> Array:
-    """Return the trace of the map from a sample to its posterior mean, for every component."""
+def degrees_of_freedom(gaussians: Gaussians, extra: float | None) -> Array:
+    """Return the trace of the map from a sample to its posterior mean, for every component.
+
+    `extra` is the variance of noise that was added, or None where the components' own is removed.
+    """
     xp = namespace(gaussians.noise)
     noise = gaussians.noise[:, None]
-    if not extra:
+    if extra is None:
         return xp.sum(gaussians.variances / (gaussians.variances + noise), axis=1)
     _, m, s = gaussians.bases.shape
     along = (gaussians.variances + noise) / (gaussians.variances + noise + extra)

@@ -136,7 +136,7 @@ class MixturePrediction(UnionPrediction):
         scores = self.score_samples(X)
         n_subspaces, m, s = self.bases_.shape
         noise = {"subspace": n_subspaces, "shared": 1}.get(self.noise, 0)
-        means = n_subspaces * m if self.affine else m
+        means = n_subspaces * m if self.affine else m * self.center
         free = n_subspaces - 1 + means + n_subspaces * (m * s - s * (s - 1) // 2) + noise
         return float(-2.0 * float(float64_sum(scores)) + free * np.log(scores.shape[0]))
 
@@ -223,7 +223,7 @@ class MixturePrediction(UnionPrediction):
         out = unfilled(X.shape, self.bases_)
         extra = 0.0 if noise is None else float(noise) ** 2
         gaussians = self._gaussians()
-        sure = 1.0 / (0.5 + degrees_of_freedom(gaussians, extra))
+        sure = 1.0 / (0.5 + degrees_of_freedom(gaussians, None if noise is None else extra))
 
         def expect(part: Part) -> tuple[Array, ...]:
             shares = share_out(part.joint)[0]
@@ -231,7 +231,7 @@ class MixturePrediction(UnionPrediction):
             for p in range(self._n_features_out):
                 own = shares[:, p : p + 1] * part.factors[p, ...]
                 total += own @ transpose(gaussians.bases[p, ...])
-            if extra:
+            if noise is not None:
                 total = total + self._kept_noise(part.rows_of(X[which, :]), part, shares, extra)
             # X may have another precision than the model.
             total = namespace(total).astype(total, out.dtype, copy=False) + self.mean_

@@ -91,7 +91,7 @@ class CompleteSamples:
         dim = gaussians.bases.shape[2]
         bases, variances, noise = low_rank(scatter, total, dim, self.rule)
         found = Gaussians(log_shares(counts), means, bases, variances, noise)
-        return keep_empty(found, gaussians, counts)
+        return found if weight else keep_empty(found, gaussians, counts, self.rule)
 
 
 def negligible(shares: Array) -> float:
@@ -121,8 +121,11 @@ def log_shares(counts: Array) -> Array:
     return xp.log(counts) - xp.log(xp.sum(counts))
 
 
-def keep_empty(new: Gaussians, old: Gaussians, counts: Array) -> Gaussians:
-    """Leave components with hardly a sample as they were; the likelihood does not mind."""
+def keep_empty(new: Gaussians, old: Gaussians, counts: Array, rule: NoiseRule) -> Gaussians:
+    """Leave components with hardly a sample as they were; the likelihood does not mind.
+
+    Where there is a pull it does mind, but then they have an optimum of their own.
+    """
     xp = namespace(counts)
     full = counts > FEWEST
     if bool(xp.all(full)):
@@ -136,5 +139,5 @@ def keep_empty(new: Gaussians, old: Gaussians, counts: Array) -> Gaussians:
         choose(new.means, old.means),
         choose(new.bases, old.bases),
         choose(new.variances, old.variances),
-        choose(new.noise, old.noise),
+        choose(new.noise, old.noise) if rule.kind == "subspace" else new.noise,
     )

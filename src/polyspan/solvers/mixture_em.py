@@ -6,7 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from polyspan.arrays import machine_epsilon
 from polyspan.solvers.mixture import Gaussians, Pull
+
+# Falls of the likelihood by so many units of rounding are taken for rounding.
+ROUNDING = 100.0
 
 #: Called after every iteration with (iteration, value, Gaussians); returning True stops.
 Watch = Callable[[int, float, Gaussians], bool]
@@ -67,9 +71,13 @@ def learn_mixture(
         value, sums = samples.expect(proposed)
         value -= pull.penalty(proposed)
         gain = value - history[-1]
-        gaussians = proposed
+        # More than rounding no step should fall; were one to, it is not taken.
+        if gain < -ROUNDING * machine_epsilon(proposed.noise) * abs(value):
+            value = history[-1]
+        else:
+            gaussians = proposed
         history.append(value)
-        if watch is not None and watch(iteration, value, gaussians):
+        if watch is not None and watch(iteration, history[-1], gaussians):
             stopped = "callback"
             break
         if gain <= enough:

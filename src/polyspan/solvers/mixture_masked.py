@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, float64_sum, identity, namespace, transpose, zeros
+import numpy as np
+
+from polyspan.arrays import Array, float64_sum, identity, moved_to, namespace, transpose, zeros
 from polyspan.solvers.mixture import Gaussians, Pull, share_out
 from polyspan.solvers.mixture_complete import FEWEST, keep_empty, log_shares, negligible
-from polyspan.solvers.mixture_noise import NoiseRule, from_factors, solve_rows
+from polyspan.solvers.mixture_noise import NoiseRule, from_factors, solve_rows, symmetric_root
 from polyspan.solvers.mixture_patterns import (
     Group,
     Patterns,
@@ -84,7 +86,7 @@ class MaskedSamples:
         noise = self.rule.bounded(residuals, entries)
         bases, variances = from_factors(factors)
         found = Gaussians(log_shares(sums.counts), means, bases, variances, noise)
-        return keep_empty(found, gaussians, sums.counts)
+        return found if pull.weight else keep_empty(found, gaussians, sums.counts, self.rule)
 
     def _step(
         self, gaussians: Gaussians, sums: FactorSums, pull: Pull, p: int
@@ -102,22 +104,24 @@ class MaskedSamples:
             entries = entries + pull.weight * right.shape[0]
         if not self.affine:
             systems, right = systems[:, :s, :s], right[:, :s]
-        # A feature that the component has not seen gets zeros (or what the pull says), not 0/0.
+        # A feature that the component has not seen gets zeros, not 0/0. Where there is a pull it
+        # says what the factors are, and only the mean is open.
         unseen = xp.astype(sums.systems[p, :, s, s] <= FEWEST, right.dtype)[:, None, None]
-        systems = systems + unseen * identity(systems.shape[2], right)
+        opened = np.ones(systems.shape[2])
+        opened[:s] = not pull.weight
+        systems = systems + unseen * moved_to(np.diag(opened), right, right.dtype)
         fitted = solve_rows(systems, right)
         residual = squares - xp.sum(fitted * right)
         W = fitted[:, :s]
-        mean = xp.zeros_like(right[:, 0]) if not self.affine else fitted[:, s]
-        moved = spread[:s, :s]
-        count = xp.where(count > FEWEST, count, xp.ones_like(count))
+        mean = fitted[:, s] if self.affine else xp.zeros_like(sums.right[p, :, 0])
+        moved, total = spread[:s, :s], count + pull.weight
         if self.affine:
-            centre = spread[:s, s] / count
+            centre = spread[:s, s] / xp.where(count > FEWEST, count, xp.ones_like(count))
             moved = moved - count * centre[:, None] * centre[None, :]
             mean = mean + W @ centre
-        moved = (moved + drawn[:s, :s]) / (count + pull.weight)
+        moved = (moved + drawn[:s, :s]) / xp.where(total > FEWEST, total, xp.ones_like(total))
         if s:
-            W = W @ xp.linalg.cholesky(moved)
+            W = W @ symmetric_root(moved)
         return mean, W, residual, entries
 
 

@@ -92,6 +92,13 @@ def from_factors(factors: Array) -> tuple[Array, Array]:
     return u, singular * singular
 
 
+def symmetric_root(a: Array) -> Array:
+    """Return R with R Rᵀ = a for a matrix that is semidefinite but for rounding."""
+    xp = namespace(a)
+    values, vectors = xp.linalg.eigh(a)
+    return vectors * xp.sqrt(xp.where(values > 0, values, xp.zeros_like(values)))
+
+
 def solve_rows(systems: Array, right: Array) -> Array:
     """Solve one small system per row: (m, k, k) and (m, k) to (m, k)."""
     xp = namespace(systems)
