@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 .PHONY: help demo test lint torch bench format clean
 
 help:
-	@echo "make demo    what polyspan does, in a table and a picture (about 20 s)"
+	@echo "make demo    what polyspan does, in a table and a picture (under a minute, after the installation)"
 	@echo "make test    all tests, with coverage"
 	@echo "make lint    ruff and mypy"
 	@echo "make torch   adds PyTorch to the environment, for the tests that need it"

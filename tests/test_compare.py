@@ -3,6 +3,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 from sklearn.cluster import KMeans
 
 from polyspan import MiCUSaL, compare
@@ -70,3 +71,9 @@ def test_progress_and_figure(capsys):
     _, given = plt.subplots(1, 4)
     assert result.plot(given) is given
     plt.close("all")
+
+
+def test_a_class_in_place_of_an_estimator_is_refused():
+    for methods in ([MiCUSaL], {"ours": MiCUSaL}):
+        with pytest.raises(TypeError, match=r"the class MiCUSaL: give an estimator, MiCUSaL\("):
+            compare(DATA.X, methods)

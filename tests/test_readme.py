@@ -36,9 +36,12 @@ def test_snippet_runs(page, snippet, needs_data):
     assert len(scope) > 1
 
 
-def test_the_first_snippet_keeps_its_promise():
+def test_the_first_snippet_keeps_its_promise(capsys):
     scope = {}
     exec(compile(SNIPPETS[0], str(README), "exec"), scope)
+    promised = re.findall(r"^print\(.*\)  # (.*)$", SNIPPETS[0], flags=re.MULTILINE)
+    printed = [line.split(": ")[1] for line in capsys.readouterr().out.splitlines()]
+    assert printed == promised
     assert scope["clustering_error"](scope["data"].labels, scope["model"].labels_) < 0.05
     assert scope["denoised"].shape == scope["data"].X_test.shape
 

@@ -74,7 +74,7 @@ def compare(
     ----------
     X : array-like of shape (n_samples, n_features)
     methods : mapping of names to estimators, or sequence of estimators
-        They are cloned, never changed.
+        Estimators, not classes. They are cloned, never changed.
     labels : array-like of shape (n_samples,), default=None
         True labels, for `label_error` of methods with `labels_`.
     bases : array of shape (n_subspaces, n_features, subspace_dim), default=None
@@ -82,7 +82,7 @@ def compare(
     X_clean : array-like of the shape of X, default=None
         The samples without noise, for `reconstruction_error` of methods with `reconstruct`.
     progress : bool, default=False
-        Show a progress bar (needs rich: `pip install polyspan[progress]`).
+        Show a progress bar (needs rich: `pip install rich`).
 
     Returns
     -------
@@ -104,6 +104,10 @@ def compare(
     True
     """
     named = list(_named(methods))
+    for _, estimator in named:
+        if isinstance(estimator, type):
+            kind = estimator.__name__
+            raise TypeError(f"methods holds the class {kind}: give an estimator, {kind}(...)")
     rows = []
     with _bar(progress, len(named)) as advance:
         for name, estimator in named:

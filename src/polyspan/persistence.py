@@ -1,6 +1,6 @@
 """Models in files: saved with skops, so that loading one runs no code that the file brings.
 
-Needs skops: `pip install "polyspan[cli]"`.
+Needs skops: `pip install skops`.
 """
 
 from __future__ import annotations
@@ -299,7 +299,5 @@ def _skops() -> Any:
     try:
         import skops.io
     except ImportError as error:
-        raise ImportError(
-            'saving and loading models needs skops: pip install "polyspan[cli]"'
-        ) from error
+        raise ImportError("saving and loading models needs skops: pip install skops") from error
     return skops.io

@@ -1,4 +1,4 @@
-"""Figures of fitted models and result tables. Needs matplotlib: `pip install polyspan[plot]`."""
+"""Figures of fitted models and result tables. Needs matplotlib: `pip install matplotlib`."""
 
 from __future__ import annotations
 

@@ -153,7 +153,10 @@ def test_missing_entries_are_for_robust_methods(run, shelf):
     assert f"{missing} ({missing / 360:.1%})" in done.output
     done = run("predict", shelf / "complete.skops", shelf / "holes.csv", "-o", "l.csv")
     assert done.exit_code == 1
-    assert "NaN" in done.output
+    assert "a MiCUSaL needs complete data: fit with --method robust," in done.output
+    done = run("reconstruct", shelf / "complete.skops", shelf / "holes.csv", "-o", "l.csv")
+    assert done.exit_code == 1
+    assert "fit with --method robust," in done.output
 
 
 def test_a_model_takes_its_columns_by_name(run, shelf, tmp_path):
@@ -162,7 +165,7 @@ def test_a_model_takes_its_columns_by_name(run, shelf, tmp_path):
     assert run("predict", shelf / "complete.skops", shelf / "x.csv", "-o", "a.csv").exit_code == 0
     done = run("predict", shelf / "complete.skops", "other.csv", "-o", "b.csv")
     assert done.exit_code == 0
-    assert "left out: city" in done.output
+    assert "does not know, left out: city" in done.output
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     frame.drop(columns="f3").to_csv(tmp_path / "fewer.csv", index=False)
     done = run("predict", shelf / "complete.skops", "fewer.csv", "-o", "c.csv")
@@ -172,6 +175,9 @@ def test_a_model_takes_its_columns_by_name(run, shelf, tmp_path):
     done = run("predict", shelf / "complete.skops", "narrow.npy", "-o", "c.csv")
     assert done.exit_code == 1
     assert "has 4 columns, but the model was fitted to 6 (f0, f1" in done.output
+    np.save(tmp_path / "narrow.npy", frame.to_numpy()[:, :1])
+    done = run("predict", shelf / "complete.skops", "narrow.npy", "-o", "c.csv")
+    assert "has 1 column, but" in done.output
     assert not (tmp_path / "c.csv").exists()
 
 
@@ -247,8 +253,10 @@ def test_impute_mixed_columns_of_parquet(run, tmp_path):
 
 
 def test_impute_with_odd_options(run, shelf, tmp_path):
-    done = run("impute", shelf / "holes.csv", "-o", "f.csv", "-L", 2)
-    assert done.exit_code == 2
+    for size in ("-L", "-s"):
+        done = run("impute", shelf / "holes.csv", "-o", "f.csv", size, 2)
+        assert done.exit_code == 2
+        assert "give both -L and -s, or neither" in done.output
     done = run(
         "impute", shelf / "holes.csv", "-o", "f.csv", "--model", shelf / "robust.skops", "-L", 2
     )
@@ -334,3 +342,31 @@ def test_models_saved_from_python_work_too(run, shelf, tmp_path):
         done = run("predict", model, shelf / "holes.csv", "-o", "l.csv", "--force")
         assert done.exit_code == 0
     assert len(pd.read_csv("l.csv")) == 60
+
+
+def test_columns_that_a_model_does_not_know_are_carried_over(run, shelf, tmp_path):
+    frame = pd.read_csv(shelf / "holes.csv")
+    frame.insert(0, "id", [f"s{k}" for k in range(60)])
+    frame.to_csv(tmp_path / "named.csv", index=False)
+    done = run("impute", "named.csv", "-o", "f.csv", "--model", shelf / "robust.skops")
+    assert "not used, carried over unchanged: id" in done.output
+    assert list(pd.read_csv("f.csv")["id"]) == list(frame["id"])
+    done = run("impute", "named.csv", "-o", "f.npy", "--model", shelf / "robust.skops")
+    assert "left out: id" in done.output
+
+
+def test_info_shows_sizes_and_lam_even_where_they_are_the_defaults(run, shelf):
+    run("fit", shelf / "x.csv", "-o", "m.skops", "-L", 3, "-s", 1)
+    shown = {
+        line.split()[0]: line.split()[-1] for line in run("info", "m.skops").output.splitlines()
+    }
+    expected = {"n_subspaces": "3", "subspace_dim": "1", "lam": "4.0"}
+    assert expected.items() <= shown.items()
+
+
+def test_a_model_file_of_another_ending_is_told_to_be_skops(run, shelf):
+    done = run("fit", shelf / "x.csv", "-o", "m.pkl", *SIZES)
+    assert done.exit_code == 0
+    assert "m.pkl will be a skops file" in done.output
+    load_model("m.pkl")
+    assert "skops file" not in run("fit", shelf / "x.csv", "-o", "m.skops", *SIZES).output

@@ -75,7 +75,7 @@ def test_inpaint(run, tmp_path):
         (("denoise", "text.png"), 3, "is not a picture, or of a kind that"),
         (("denoise", "cut.png", "-o", "o.png"), 3, "cut.png"),
         (("denoise", "small.png"), 1, "need at least 16 of both"),
-        (("denoise", "photo.png", "--preset", "nice"), 1, "none of fast, best"),
+        (("denoise", "photo.png", "--preset", "nice"), 2, "is not one of 'fast', 'best'"),
         (("denoise", "photo.png", "-o", "o.gif"), 1, "must end in .png"),
         (("denoise", "photo.png", "-o", "photo.png"), 1, "the picture itself"),
         (("denoise", "photo.png", "-o", "text.png"), 4, "--force replaces it"),

@@ -79,7 +79,7 @@ def test_without_pillow(path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"needs pillow: pip install 'polyspan\[data\]'"):
+    with pytest.raises(ImportError, match="needs pillow: pip install pillow"):
         load_city_scene(path)
 
 

@@ -1,4 +1,4 @@
-"""The command `polyspan`. Needs typer and rich: `pip install "polyspan[cli]"`."""
+"""The command `polyspan`. Needs typer and rich: `pip install typer rich`."""
 
 from __future__ import annotations
 
@@ -14,5 +14,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        sys.exit(f'polyspan: {error.name} is not installed: pip install "polyspan[cli]"')
+        # What the other commands need comes along: the extra `cli` of pyproject.toml.
+        needed = "typer rich skops pandas pyarrow pillow tifffile"
+        sys.exit(f"polyspan: {error.name} is not installed: pip install {needed}")
     run()

@@ -74,6 +74,6 @@ def find_tifffile(path: Path) -> Any:
     except ImportError as error:
         raise CommandError(
             f"{path}: colours of 16 bits or floats in TIFF need tifffile: "
-            'pip install "polyspan[data]", or save the picture as .png'
+            "pip install tifffile, or save the picture as .png"
         ) from error
     return tifffile

@@ -34,7 +34,7 @@ class Code(IntEnum):
 EXPLAINED = {
     0: "all went well",
     Code.DATA: "the data or the options do not fit (shape, sizes, missing entries)",
-    Code.USAGE: "an unknown command or option, or one that is missing",
+    Code.USAGE: "an unknown command, option or value of one, or an option that is missing",
     Code.UNREADABLE: "an input file is missing or cannot be read, or is no model",
     Code.EXISTS: "the output exists already; --force replaces it",
     Code.UNWRITABLE: "the output could not be written (full disk, no permission)",
@@ -73,6 +73,11 @@ def say(kind: str, message: str) -> None:
     console = Console(stderr=True)
     text = Text.assemble((f"{kind}: ", STYLES[kind]), " ".join(message.split()))
     console.print(text, soft_wrap=True, highlight=False)
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun: 1 column, 2 columns."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 @contextmanager

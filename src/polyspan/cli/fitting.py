@@ -63,6 +63,7 @@ def read_data(
     model: Any = None,
     *,
     only_numbers: bool = False,
+    carried: bool = False,
 ) -> Table:
     """Read a table, with the columns that a model knows where one is given."""
     if header not in ("auto", "yes", "no"):
@@ -76,6 +77,7 @@ def read_data(
         header=header,
         wanted=wanted,
         only_numbers=only_numbers,
+        carried=carried,
     )
 
 
@@ -93,16 +95,21 @@ def method_of(model: Any, method: str) -> Any:
     return getattr(model, method)
 
 
+def check_complete(model: Any, table: Table, needs: str, advice: str) -> None:
+    """Refuse missing entries where a model takes none; name the method that does."""
+    if not table.n_missing or model.__sklearn_tags__().input_tags.allow_nan:
+        return
+    other = "robust-mckusal" if "kernel" in model.get_params() else "robust"
+    raise CommandError(
+        f"{table.n_missing} of {table.X.size} entries of {table.path} are missing, and {needs} "
+        f"needs complete data: {advice} --method {other}, or fill them with "
+        "`polyspan impute` first"
+    )
+
+
 def fit_table(model: Any, table: Table, method: str, quiet: bool) -> None:
     """Fit a model to a table, with a bar where someone looks on."""
-    allowed = model.__sklearn_tags__().input_tags.allow_nan
-    if table.n_missing and not allowed:
-        other = "robust-mckusal" if "kernel" in model.get_params() else "robust"
-        raise CommandError(
-            f"{table.n_missing} of {table.X.size} entries of {table.path} are missing, and "
-            f"--method {method} needs complete data: take --method {other}, or fill them with "
-            "`polyspan impute` first"
-        )
+    check_complete(model, table, f"--method {method}", "take")
     if sys.stderr.isatty() and not quiet and hasattr(model, "set_callbacks"):
         # scikit-learn's bar goes to rich's own console: away from the results.
         rich.reconfigure(stderr=True)

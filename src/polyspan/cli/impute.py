@@ -27,7 +27,7 @@ from polyspan.cli.fitting import (
     read_data,
 )
 from polyspan.cli.methods import make_model
-from polyspan.cli.outputs import whole_where_whole, write_filled
+from polyspan.cli.outputs import FRAMES, whole_where_whole, write_filled
 from polyspan.cli.show import report_written
 from polyspan.cli.tables import ENDINGS, Table
 from polyspan.models import SubspaceImputer
@@ -67,8 +67,12 @@ def impute(
         if useless:
             raise CommandError(f"--model is fitted already: leave {', '.join(useless)} out")
         model = load_file(model_file)
-        table = read_data(data, columns, drop, key, header, model)
+        table = read_data(
+            data, columns, drop, key, header, model, carried=output.suffix.lower() in FRAMES
+        )
         filled = _ask(model, table)
+    elif (subspaces is None) != (dim is None) and not settings:
+        raise typer.BadParameter("give both -L and -s, or neither")
     elif not (subspaces or dim or lam or settings):
         table = read_data(data, columns, drop, key, header, only_numbers=True)
         imputer = SubspaceImputer(random_state=seed, keep_empty_features=True).fit(table.for_fit())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -28,6 +28,7 @@ Target = Annotated[
     Path | None,
     typer.Option("-o", "--output", help="File to write; named after the picture if not given."),
 ]
+Preset = Annotated[Literal["fast", "best"], typer.Option("--preset", help="How much to try.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random numbers.", min=0)]
 
 
@@ -43,7 +44,7 @@ def denoise(
             min=0,
         ),
     ] = None,
-    preset: Annotated[str, typer.Option("--preset", help="fast or best.")] = "fast",
+    preset: Preset = "fast",
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,
@@ -74,7 +75,7 @@ def inpaint(
         ),
     ],
     output: Target = None,
-    preset: Annotated[str, typer.Option("--preset", help="fast or best.")] = "best",
+    preset: Preset = "best",
     seed: Seed = 0,
     force: Force = False,
     quiet: Quiet = False,

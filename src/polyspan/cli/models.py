@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from polyspan.cli.app import Data, Debug, Force, Model, Output, Quiet, command
-from polyspan.cli.failures import CommandError, check_output, writing
+from polyspan.cli.failures import CommandError, check_output, say, writing
 from polyspan.cli.fitting import (
     PANEL,
     Columns,
@@ -21,18 +21,22 @@ from polyspan.cli.fitting import (
     Seed,
     Set,
     Subspaces,
+    check_complete,
     fit_table,
     load_file,
     method_of,
     read_data,
 )
-from polyspan.cli.methods import METHODS, make_model
+from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
 from polyspan.cli.outputs import write_array
 from polyspan.cli.show import learned, report_written, show, summary
-from polyspan.cli.tables import ENDINGS, model_names
+from polyspan.cli.tables import ENDINGS, Table, model_names
 from polyspan.files import whole_file
 from polyspan.models import SubspaceImputer
 from polyspan.persistence import model_bytes, model_info
+
+#: Of model files.
+ENDING = ".skops"
 
 
 @command("fit", panel=PANEL, epilog="polyspan fit train.csv -o model.skops -L 5 -s 13")
@@ -68,6 +72,8 @@ def fit(
         method, subspaces=subspaces, dim=dim, others=others, seed=seed, settings=settings or []
     )
     check_output(output, force=force)
+    if output.suffix.lower() != ENDING:
+        say("note", f"{output} will be a skops file, whose usual ending is {ENDING}")
     fills = isinstance(model, SubspaceImputer)
     if labels_out is not None:
         if fills:
@@ -110,6 +116,7 @@ def predict(
     if isinstance(model, SubspaceImputer):  # whose `transform` is no distance
         raise CommandError("a SubspaceImputer cannot predict: polyspan impute --model takes it")
     table = read_data(data, columns, drop, key, header, model)
+    _check_holes(model, table)
     if distances:
         values = np.asarray(method_of(model, "transform")(table.for_model(model)))
         names = [str(name) for name in model.get_feature_names_out()]
@@ -139,6 +146,7 @@ def reconstruct(
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
     table = read_data(data, columns, drop, key, header, model)
+    _check_holes(model, table)
     values = np.asarray(method_of(model, "reconstruct")(table.for_model(model)))
     names = table.names or model_names(model)
     write_array(
@@ -154,10 +162,13 @@ def info(model_file: Model, debug: Debug = False) -> None:
     about = model_info(model_file)
     rows = {"estimator": about.estimator}
     defaults = type(model)().get_params()
+    always = {*NUMBER, *DIMENSION, "lam"}
     rows |= {
         name: repr(value)
         for name, value in model.get_params().items()
-        if isinstance(value, np.ndarray) or repr(value) != repr(defaults[name])  # NaN is not NaN
+        if name in always
+        or isinstance(value, np.ndarray)
+        or repr(value) != repr(defaults[name])  # NaN is not NaN
     }
     rows |= learned(model)
     rows["features"] = str(model.n_features_in_)
@@ -167,3 +178,7 @@ def info(model_file: Model, debug: Debug = False) -> None:
     rows["saved by"] = ", ".join(f"{name} {value}" for name, value in about.versions.items())
     rows["sha256"] = about.sha256
     show(rows)
+
+
+def _check_holes(model: Any, table: Table) -> None:
+    check_complete(model, table, f"a {type(model).__name__}", "fit with")

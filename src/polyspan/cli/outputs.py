@@ -12,6 +12,9 @@ from polyspan.cli.failures import writing
 from polyspan.cli.tables import Table
 from polyspan.files import whole_file
 
+#: Formats with text beside numbers, to which all columns go.
+FRAMES = (".csv", ".parquet")
+
 
 def write_array(
     values: np.ndarray, path: Path, names: list[str] | None, *, key: str, force: bool
@@ -57,9 +60,8 @@ def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -
     From .csv to .csv the other cells keep their very characters; columns that were left out, texts
     among them, are carried over. Between a table and an array format only the numbers go.
     """
-    frames = (".csv", ".parquet")
     with writing(path), whole_file(path, overwrite=force) as part:
-        if table.frame is None or path.suffix.lower() not in frames:
+        if table.frame is None or path.suffix.lower() not in FRAMES:
             values = np.where(np.isnan(table.X), filled, table.X).astype(table.X.dtype, copy=False)
             names = None if table.names is None else list(table.names)
             put_array(values, part, names, key=table.key or "X")

@@ -280,5 +280,5 @@ def _pillow() -> Any:
         import PIL.Image
         import PIL.ImageOps
     except ImportError as error:
-        raise CommandError('pictures need pillow: pip install "polyspan[data]"') from error
+        raise CommandError("pictures need pillow: pip install pillow") from error
     return PIL

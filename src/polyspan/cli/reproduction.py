@@ -144,4 +144,10 @@ def _write(
     console = Console(highlight=False)
     if failed:
         console.print(f"{failed} trials failed; the page names them", style="yellow")
+    if scale == "smoke":
+        console.print(
+            "smoke only checks that everything runs: its problems are too small for numbers and "
+            "claims to be compared with the paper's",
+            soft_wrap=True,
+        )
     console.print(f"page: {page}", soft_wrap=True, markup=False)

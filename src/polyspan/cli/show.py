@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from polyspan.cli.failures import counted
 from polyspan.cli.tables import Table
 
 
@@ -61,5 +62,5 @@ def report_written(output: Path, table: Table, quiet: bool) -> None:
     """Say how many rows went where."""
     if not quiet:
         Console(highlight=False).print(
-            f"{len(table.X)} rows written to {output}", soft_wrap=True, markup=False
+            f"{counted(len(table.X), 'row')} written to {output}", soft_wrap=True, markup=False
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyspan.cli.csv_files import Layout, check_unique, is_number, read_csv
-from polyspan.cli.failures import Code, CommandError, reading, say
+from polyspan.cli.failures import Code, CommandError, counted, reading, say
 
 ENDINGS = (".npy", ".npz", ".csv", ".parquet")
 
@@ -50,8 +50,8 @@ class Table:
         if n != expected:
             shown = "" if known is None else f" ({', '.join(known[:10])}{', …' * (n > 10)})"
             raise CommandError(
-                f"{self.path} has {n} columns, but the model was fitted to {expected}{shown}: "
-                "choose them with --columns or --drop"
+                f"{self.path} has {counted(n, 'column')}, but the model was fitted to "
+                f"{expected}{shown}: choose them with --columns or --drop"
             )
         return _named(self.X, known)
 
@@ -71,6 +71,7 @@ def read_table(
     header: str = "auto",
     wanted: tuple[str, ...] | None = None,
     only_numbers: bool = False,
+    carried: bool = False,
 ) -> Table:
     """Read the numbers of a file.
 
@@ -87,6 +88,9 @@ def read_table(
         Names that a model knows: where the file has names, these are taken, in this order.
     only_numbers : bool, default=False
         Leave out columns of text, instead of refusing them; refuse a table without any number.
+    carried : bool, default=False
+        Whether columns that the model does not know go to the output all the same, as the note
+        about them then says.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
@@ -98,7 +102,7 @@ def read_table(
     names = table.names
     used = _chosen(path, names, table.X.shape[1] if names is None else len(names), columns, drop)
     if wanted is not None and names is not None and not columns:
-        used = _by_name(path, names, used, wanted)
+        used = _by_name(path, names, used, wanted, carried)
     if only_numbers and table.frame is not None:
         used = _numeric(path, table, used)
     if not used:
@@ -149,7 +153,10 @@ def _check_array(path: Path, found: np.ndarray) -> np.ndarray:
 
 def _check_rows(path: Path, found: Any) -> None:
     if 0 in found.shape:
-        raise CommandError(f"{path} is empty: {found.shape[0]} rows, {found.shape[1]} columns")
+        rows, columns = (
+            counted(n, noun) for n, noun in zip(found.shape, ("row", "column"), strict=True)
+        )
+        raise CommandError(f"{path} is empty: {rows}, {columns}")
 
 
 def _read_frame(path: Path, header: str) -> Table:
@@ -224,8 +231,9 @@ def _numbers(path: Path, table: Table, used: list[int]) -> np.ndarray:
         )
         example = "" if row is None else f" (row {row} of {names[0]}: {str(cells.iloc[row])!r})"
         raise CommandError(
-            f"{path} has {len(text)} columns that are not numbers{example}: leave them out with "
-            f"--drop {','.join(names[:10])}{', …' * (len(names) > 10)}, or choose with --columns"
+            f"{path} has {counted(len(text), 'column')} with cells that are not numbers{example}: "
+            f"leave out with --drop {','.join(names[:10])}{', …' * (len(names) > 10)}, or choose "
+            "with --columns"
         )
     kinds = {str(frame.dtypes.iloc[k]).lower() for k in used}
     dtype = np.float32 if kinds == {"float32"} else np.float64
@@ -271,7 +279,7 @@ def _positions(
 
 
 def _by_name(
-    path: Path, names: tuple[str, ...], used: list[int], wanted: tuple[str, ...]
+    path: Path, names: tuple[str, ...], used: list[int], wanted: tuple[str, ...], carried: bool
 ) -> list[int]:
     """Take the columns that a model knows, in its order; each of them must be there."""
     place = {names[k]: k for k in used}
@@ -283,7 +291,9 @@ def _by_name(
         )
     others = [name for name in place if name not in set(wanted)]
     if others:
-        say("note", f"columns that the model does not know are left out: {', '.join(others[:10])}")
+        fate = "not used, carried over unchanged" if carried else "left out"
+        more = ", …" * (len(others) > 10)
+        say("note", f"columns that the model does not know, {fate}: {', '.join(others[:10])}{more}")
     return [place[name] for name in wanted]
 
 

@@ -154,7 +154,7 @@ def _download(file: DataFile, url: str) -> Path:
     if folder is None:
         raise ImportError(
             f"{file.name} is not on this machine, and its download needs pooch: "
-            f"pip install 'polyspan[data]'. Or do it by hand. {file.how} {_put(file)}"
+            f"pip install pooch. Or do it by hand. {file.how} {_put(file)}"
         )
     import pooch
     import requests

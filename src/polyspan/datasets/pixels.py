@@ -28,7 +28,7 @@ def read_gray(path: str | os.PathLike[str]) -> np.ndarray:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
         raise ImportError(
-            f"{path} is an image, and reading it needs pillow: pip install 'polyspan[data]'"
+            f"{path} is an image, and reading it needs pillow: pip install pillow"
         ) from error
     try:
         with Image.open(path) as image:

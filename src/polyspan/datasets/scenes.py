@@ -53,8 +53,7 @@ def load_city_scene(
 
     The files of the two scenes are taken from `data_home`, or else from the folder that the
     environment variable POLYSPAN_DATA names, or from the cache folder. They cannot be downloaded.
-    Any other image can be given by its path. Reading it needs pillow:
-    `pip install 'polyspan[data]'`.
+    Any other image can be given by its path. Reading it needs pillow: `pip install pillow`.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def load_usps(
 
     The file `usps_all.mat` is taken from `data_home`, or else from the folder that the
     environment variable POLYSPAN_DATA names, from the cache folder, or from its publisher (which
-    needs pooch: `pip install 'polyspan[data]'`). Its SHA-256 is compared in all cases.
+    needs pooch: `pip install pooch`). Its SHA-256 is compared in all cases.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def progress_bar(shown: bool, total: int, title: str) -> Iterator[Any]:
         from rich.console import Console
         from rich.progress import Progress
     except ImportError as error:
-        raise ImportError('a progress bar needs rich: pip install "polyspan[progress]"') from error
+        raise ImportError("a progress bar needs rich: pip install rich") from error
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda: bar.advance(task)

@@ -29,7 +29,7 @@ class MCKUSaL(ClusterMixin, KernelModel):  # type: ignore[misc]
     subspace_dim : int, default=1
         Dimension s of each of them.
     kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
-        As in scikit-learn's `KernelPCA`; a callable takes two samples.
+        A callable takes two samples; of scikit-learn's other names none is known.
     gamma : float or None, default=None
         Of "rbf" and "poly"; None: 1 / n_features. The paper's exp(-d²/c) has gamma = 1/c.
     degree, coef0 : float, default=3, 1
