@@ -201,3 +201,13 @@ def test_the_picture_given_is_not_changed():
         denoise_image(image, 0.1)
         inpaint_image(image, MASK[:20, :20], "fast")
         assert np.array_equal(image, before)
+
+
+@pytest.mark.parametrize("preset", ["fast", "best"])
+@pytest.mark.parametrize("level", [1, 3])
+def test_slight_noise_is_removed_and_not_the_detail(preset, level):
+    rng = np.random.default_rng(0)
+    clean = load_sample_image("china.jpg")[150:246, 260:356].mean(axis=2) / 255
+    noisy = clean + level / 255 * rng.standard_normal(clean.shape)
+    denoised = denoise_image(noisy, level / 255, preset)
+    assert np.mean((denoised - clean) ** 2) < np.mean((noisy - clean) ** 2)

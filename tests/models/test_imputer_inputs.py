@@ -187,3 +187,34 @@ def test_the_same_seed_gives_the_same():
     )
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
+
+
+def test_sizes_that_do_not_fit_are_lowered_with_a_warning():
+    with pytest.warns(UserWarning, match="subspace_dim=9 is too large for 120 rows and 5 columns"):
+        model = SubspaceImputer(1, 9, random_state=0).fit(HOLES)
+    assert (model.n_subspaces_, model.subspace_dim_) == (1, 4)
+    assert rmse(model.transform(HOLES), X, HIDDEN) < 0.5
+    with pytest.warns(UserWarning, match="n_subspaces=500 is too large"):
+        assert SubspaceImputer(500, 1).fit(HOLES).n_subspaces_ <= 120
+
+
+def test_entries_stay_within_the_range_of_their_column():
+    holes = mask_entries(X, 0.6, random_state=1)
+    filled = SubspaceImputer(random_state=0).fit_transform(holes)
+    assert np.all(filled >= np.nanmin(holes, axis=0))
+    assert np.all(filled <= np.nanmax(holes, axis=0))
+    low, high = np.nanpercentile(holes, [30, 70], axis=0)
+    narrow = np.where((holes < low) | (holes > high), np.nan, holes)
+    narrow[0] = np.nan
+    model = SubspaceImputer(random_state=0).fit(narrow)
+    new = np.where(np.arange(5) == 2, np.nan, X)  # entries far outside of what was seen
+    assert np.all(model.transform(new)[:, 2] <= np.nanmax(narrow[:, 2]))
+    assert np.all(model.transform(new)[:, 2] >= np.nanmin(narrow[:, 2]))
+
+
+def test_a_constant_column_is_filled_surely():
+    holes = HOLES.copy()
+    holes[:, 1] = np.where(np.isnan(holes[:, 1]), np.nan, 5.0)
+    model = SubspaceImputer(random_state=0).fit(holes)
+    assert np.all(model.transform(holes)[:, 1] == 5.0)
+    assert not model.impute_std(holes)[:, 1].any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,8 @@ def _denoise(
     noise: float | None = sigma
     if model is None:
         patches, noise = canvas.some(settings.n_train, rng), None
-        model = settings.model(len(patches), MARGIN * sigma, rng)
+        dim = max(settings.subspace_dim, _directions_above(patches, sigma))
+        model = replace(settings, subspace_dim=dim).model(len(patches), MARGIN * sigma, rng)
         with no_convergence_warnings():
             model.fit(patches)
     tick()
@@ -126,3 +128,13 @@ def _denoise(
         canvas.add(top, expected, sureness)
         tick()
     return canvas.mean()
+
+
+def _directions_above(patches: np.ndarray, sigma: float) -> int:
+    """Return how many directions of all patches carry more picture than noise.
+
+    Where noise is slight that is nearly all, and a subspace of fewer would take detail away.
+    """
+    about = patches - patches.mean(axis=0)
+    variances = np.linalg.eigvalsh((about.T @ about).astype(np.float64) / len(patches))
+    return int((variances > 2.0 * sigma**2).sum())

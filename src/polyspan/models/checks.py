@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from polyspan.arrays import Array, namespace, to_numpy
+from polyspan.arrays import Array, machine_epsilon, namespace, power_of_two_scale, to_numpy
 from polyspan.geometry import closeness
 from polyspan.models.messages import warn_user
 
@@ -48,4 +48,16 @@ def warn_where_together(bases: Array, lam: float) -> None:
         warn_user(
             f"all {n_subspaces} subspaces coincide: lam={lam:g} is small for samples of this size "
             "(raise lam, or scale X so that samples have norm about 1), or one subspace is enough"
+        )
+
+
+def check_scale(X: Array) -> None:
+    """Raise an error where squares of entries would leave the range of their type."""
+    xp = namespace(X)
+    sizes = xp.where(xp.isnan(X), xp.zeros_like(X), xp.abs(X))
+    largest = float(xp.max(sizes))
+    if power_of_two_scale(largest, machine_epsilon(X)) != 1.0:
+        raise ValueError(
+            f"the largest entry of X is {largest:.3g} in size, and squares would leave the range "
+            f"of {X.dtype}: scale X"
         )

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from polyspan.models.imputer_choice import Fill, Scaling, learn_fill, sizes_to_try
+from polyspan.models.messages import warn_user
 from polyspan.models.validation import refuse_lazy
 
 
@@ -128,6 +129,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         sizes = sizes_to_try(len(X), X.shape[1], self.n_subspaces, self.subspace_dim)
         self._fill: Fill = learn_fill(scaling, X, sizes, self.n_fits, rng)
         self.n_subspaces_, self.subspace_dim_ = self._fill.sizes
+        self._warn_about_sizes(*X.shape)
         self.held_out_error_ = self._fill.error
         return self
 
@@ -154,6 +156,16 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             out = np.hstack([out, self.indicator_.transform(marked).astype(out.dtype)])
         return np.asarray(out)
 
+    def _warn_about_sizes(self, n_samples: int, n_features: int) -> None:
+        """Warn where the table is too small for the sizes that were asked for."""
+        for name in ("n_subspaces", "subspace_dim"):
+            asked, used = getattr(self, name), getattr(self, f"{name}_")
+            if asked != "auto" and used < asked:
+                warn_user(
+                    f"{name}={asked} is too large for {n_samples} rows and {n_features} columns "
+                    f"with entries: {used} is used"
+                )
+
     def impute_std(self, X: Any) -> np.ndarray:
         """Return how sure every filled entry is.
 
@@ -165,9 +177,9 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         std : ndarray of shape (n_samples, n_features)
             Standard deviation of the missing entries given the observed ones, in the units of the
-            column, stretched to the errors of entries that `fit` hid; 0 for observed entries,
-            NaN in columns that were never observed. Of the columns of X, whatever `transform` drops
-            or adds.
+            column, stretched to the errors of entries that `fit` hid; 0 for observed entries and in
+            columns that were constant in `fit`, NaN in columns that were never observed. Of the
+            columns of X, whatever `transform` drops or adds.
         """
         check_is_fitted(self)
         X, missing = self._validate(X, reset=False)

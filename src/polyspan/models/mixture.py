@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polyspan.arrays import Array, limit_threads, moved_to, namespace, pass_work, to_numpy
-from polyspan.models.checks import check_subspace_dim
+from polyspan.models.checks import check_scale, check_subspace_dim
 from polyspan.models.messages import warn_user
 from polyspan.models.mixture_prediction import MixturePrediction
 from polyspan.models.mixture_start import (
@@ -194,6 +194,7 @@ class SubspaceMixture(MixturePrediction):
         X = self._validate(X, reset=True)
         self._check_sizes(*X.shape)
         rng = check_random_state(self.random_state)
+        check_scale(X)
         values, observed, mean = centred(X, center=self.affine or self.center)
         progress = FitProgress(self, X, y, self.n_init, self.max_iter)
         n_columns = self.n_subspaces * (self.subspace_dim + 1)
