@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, is_host, namespace, transpose
+from polyspan.arrays import Array, is_host, item_bytes, namespace, transpose, unfilled
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,13 @@ class Stacked:
 def project(chunk: Array, stacked: Stacked) -> Array:
     """Return D_lᵀy of every row with every basis, (n_starts, n_subspaces, subspace_dim, n)."""
     starts, n_subspaces, _, s = stacked.shape
-    projections = stacked.matrix @ transpose(chunk)
+    if is_host(chunk) and item_bytes(chunk) == 4:
+        # In single precision a CPU multiplies the other way round a sixth to a third faster,
+        # which is more than turning the result costs.
+        projections = unfilled((stacked.matrix.shape[0], chunk.shape[0]), chunk)
+        projections[...] = transpose(chunk @ transpose(stacked.matrix))
+    else:
+        projections = stacked.matrix @ transpose(chunk)
     if stacked.shift is not None:
         projections -= stacked.shift[:, None]
     return namespace(chunk).reshape(projections, (starts, n_subspaces, s, chunk.shape[0]))
