@@ -63,6 +63,10 @@ PARTS = {
 }
 
 
+# What is imported under another name than it is installed under.
+INSTALLED_AS = {"skimage": "scikit-image", "bm3d": "scikit-image bm3d"}
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,16 +86,23 @@ def main() -> None:
         parser.error(f"no row is named {', '.join(unknown)}; there are {', '.join(known)}")
     about = machine()
     print("; ".join(f"{key} {value}" for key, value in about.items()), flush=True)
-    results = []
+    results, left_out = [], []
     for name in options.rows or ROWS:
-        for row in known[name]():
-            results.append(row)
-            values = [
-                f"{key} {value:.4g}" for key, value in row.items() if isinstance(value, float)
-            ]
-            print(f"{row['row']}: " + "; ".join(values), flush=True)
-            write_whole(options.output, json.dumps({"machine": about, "rows": results}, indent=2))
-    print(f"written to {options.output}")
+        try:
+            for row in known[name]():
+                results.append(row)
+                values = [f"{key} {v:.4g}" for key, v in row.items() if isinstance(v, float)]
+                print(f"{row['row']}: " + "; ".join(values), flush=True)
+                text = json.dumps({"machine": about, "rows": results}, indent=2)
+                write_whole(options.output, text)
+        except ModuleNotFoundError as error:
+            package = INSTALLED_AS.get(error.name or "", error.name)
+            print(f"{name}: left out, needs `pip install {package}`", flush=True)
+            left_out.append(name)
+    if results:
+        print(f"written to {options.output}")
+    if left_out and options.rows:
+        raise SystemExit(f"not measured: {', '.join(left_out)}")
 
 
 if __name__ == "__main__":

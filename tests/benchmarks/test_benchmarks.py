@@ -115,3 +115,19 @@ def test_peers_are_measured_alike(literal, monkeypatch):
     monkeypatch.setitem(sys.modules, "tslearn.clustering", None)
     assert "Error" in peers.fitted("tslearn KernelKMeans", 300, 20)["error"]
     assert peers.exponent([1, 10, 100], [2.0, 20.0, 200.0]) == pytest.approx(1.0)
+
+
+def test_a_row_whose_package_is_missing_is_named_and_the_others_run(tmp_path):
+    code = (
+        "import sys; sys.modules['skimage'] = sys.modules['bm3d'] = None\n"
+        f"sys.path.insert(0, {str(BENCHMARKS)!r})\n"
+        "import run; sys.argv = ['run', 'smoke', 'jobs_denoise', '--output', 'out.json']\n"
+        "run.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 1
+    assert "jobs_denoise: left out, needs `pip install scikit-image" in done.stdout
+    assert "not measured: jobs_denoise" in done.stderr
+    assert json.loads((tmp_path / "out.json").read_text())["rows"]
