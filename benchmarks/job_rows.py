@@ -24,6 +24,7 @@ from polyspan.datasets.files import find_file
 from polyspan.datasets.pixels import read_gray
 from polyspan.datasets.scenes import SCENES
 from polyspan.images import denoise_image, inpaint_image
+from usps import data_home
 
 Row = dict[str, Any]
 STRENGTHS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)
@@ -39,7 +40,7 @@ def pictures() -> dict[str, np.ndarray]:
         "astronaut": color.rgb2gray(data.astronaut())[20:276, 100:356],
     }
     try:
-        hall = read_gray(find_file(SCENES["city_hall"], download=False))
+        hall = read_gray(find_file(SCENES["city_hall"], data_home=data_home(), download=False))
         found["city hall"] = hall[70:326, 600:856] / 255.0
     except FileNotFoundError as error:
         print(f"left out: {error}")
