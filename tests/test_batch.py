@@ -188,7 +188,8 @@ def test_directions_of_little_variance_are_not_taken_for_none():
     X = np.random.RandomState(0).standard_normal((1, 60000, 4)).astype(np.float32) * spread
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        fit_micusal(X, 1, 2, random_state=0)
+        fit = fit_micusal(X, 1, 2, random_state=0)
+    assert fit.converged.all()
 
 
 def test_runs_end_at_the_rounding_of_their_own_problem():
