@@ -14,7 +14,6 @@ import numpy as np
 
 from polyspan import RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
-from polyspan.experiments import literal as literal_missing
 from polyspan.geometry import draw_bases
 from polyspan.metrics import average_subspace_distance
 from polyspan.solvers.grouse import closeness_step, sweep
@@ -22,6 +21,7 @@ from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.masked_members import member_sums
 from polyspan.solvers.masked_preparation import Holes, prepare_masked
 from polyspan.solvers.updates import power_update
+from reproduction.experiments import literal as literal_missing
 from timing import interleaved
 
 Row = dict[str, Any]

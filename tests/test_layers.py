@@ -12,13 +12,13 @@ ROOT = Path(polyspan.__file__).parent
 LAYERS = [
     "arrays", "geometry", "kernels", "solvers", "metrics", "datasets", "distributed", "sources",
     "models", "baselines", "model_selection", "batch", "images", "plotting", "compare", "files",
-    "persistence", "experiments", "report", "cli",
+    "persistence", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"arrays", "geometry"},
     "datasets": {"arrays", "geometry"},
 }
-MAY_PLOT = {"compare", "report", "cli"}
+MAY_PLOT = {"compare", "cli"}
 FRAMEWORKS = {"torch", "cupy", "jax", "dask", "tensorflow"}
 
 

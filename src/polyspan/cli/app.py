@@ -69,24 +69,31 @@ def command(name: str, *, panel: str, epilog: str | None = None) -> Callable[[Fu
     """
 
     def register(function: Function) -> Function:
-        @functools.wraps(function)
-        def guarded(*args: Any, **options: Any) -> Any:
-            with short_warnings():
-                try:
-                    return function(*args, **options)
-                except (typer.Exit, typer.BadParameter, BrokenPipeError, SystemExit):
-                    raise
-                except BaseException as error:
-                    code, message = explain(error)
-                    if options.get("debug"):
-                        traceback.print_exc(file=sys.stderr)
-                    say("error", message)
-                    raise typer.Exit(int(code)) from None
-
+        guarded = guard(function)
         app.command(name, rich_help_panel=panel, epilog=epilog, no_args_is_help=False)(guarded)
         return function
 
     return register
+
+
+def guard(function: Function) -> Function:
+    """Return the function with its errors turned into a message and an exit code."""
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **options: Any) -> Any:
+        with short_warnings():
+            try:
+                return function(*args, **options)
+            except (typer.Exit, typer.BadParameter, BrokenPipeError, SystemExit):
+                raise
+            except BaseException as error:
+                code, message = explain(error)
+                if options.get("debug"):
+                    traceback.print_exc(file=sys.stderr)
+                say("error", message)
+                raise typer.Exit(int(code)) from None
+
+    return guarded  # type: ignore[return-value]
 
 
 def _show_version(wanted: bool) -> None:

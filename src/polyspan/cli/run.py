@@ -10,7 +10,7 @@ from polyspan.cli.app import app
 from polyspan.cli.failures import Code, say
 
 #: Modules with commands, in the order of the help page; importing one registers its commands.
-MODULES = ("models", "impute", "jobs", "reproduction", "demo")
+MODULES = ("models", "impute", "jobs", "demo")
 
 
 def run() -> None:

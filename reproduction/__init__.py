@@ -1,0 +1,1 @@
+"""Every table and figure of the paper, run again: `python -m reproduction`, or `make reproduce`."""

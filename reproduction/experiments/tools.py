@@ -1,0 +1,158 @@
+"""What several experiments share: draws, noise, denoising errors, and sums over records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from reproduction.run.records import Params, Record
+from reproduction.run.runner import trial_seed
+from reproduction.sections import (
+    CANNOT_TELL,
+    NOT_REACHABLE,
+    Curve,
+    Row,
+    Section,
+    Value,
+)
+
+#: Draws of data and noise at each scale; the paper's own number is 200 for the synthetic data.
+DRAWS = {"smoke": 1, "quick": 2, "standard": 6, "paper": 200}
+
+
+def size_at(scale: str) -> str:
+    """Return the size of the problems: scale "smoke" runs small ones, the others the paper's."""
+    return "small" if scale == "smoke" else "full"
+
+
+def with_noise(clean: np.ndarray, power: float, *seed: Any) -> np.ndarray:
+    """Add white noise of expected squared norm `power`; the seed is made of the parts given."""
+    rng = np.random.RandomState(trial_seed(*seed))
+    return np.asarray(clean + rng.standard_normal(clean.shape) * np.sqrt(power / clean.shape[1]))
+
+
+def relative_error(clean: np.ndarray, found: np.ndarray) -> float:
+    """Return the mean over samples of ‖x - x̂‖²/‖x‖²."""
+    squares = np.sum((clean - found) ** 2, axis=1)
+    return float(np.mean(squares / np.sum(clean * clean, axis=1)))
+
+
+def denoising_errors(
+    model: Any, clean: np.ndarray, levels: Sequence[float], *seed: Any
+) -> list[float]:
+    """Return the relative error of denoised test samples at every level of their noise.
+
+    `model` has `reconstruct`, or is a function that returns such a model for a level.
+    """
+    errors = []
+    for level in levels:
+        denoiser = model if hasattr(model, "reconstruct") else model(level)
+        noisy = with_noise(clean, level, "test", level, *seed)
+        errors.append(relative_error(clean, denoiser.reconstruct(noisy)))
+    return errors
+
+
+def chosen(records: Sequence[Record], **where: Any) -> list[Record]:
+    """Return the records that ran to their end and have these parameters."""
+    return [
+        record
+        for record in records
+        if record.results is not None
+        and all(record.params.get(name) == value for name, value in where.items())
+    ]
+
+
+def by_draw(records: Sequence[Record], key: str, **where: Any) -> dict[int, Any]:
+    """Return a result of every draw."""
+    return {
+        int(record.params["draw"]): record.results[key]
+        for record in chosen(records, **where)
+        if record.results is not None and key in record.results
+    }
+
+
+def value(records: Sequence[Record], key: str, **where: Any) -> Value | None:
+    """Return the mean of a result over draws."""
+    return Value.of(by_draw(records, key, **where).values())
+
+
+def mean_value(records: Sequence[Record], key: str, **where: Any) -> Value | None:
+    """Return the mean over draws of a result that is a list, averaged."""
+    lists = by_draw(records, key, **where).values()
+    return Value.of(float(np.mean(entries)) for entries in lists)
+
+
+def paired(
+    records: Sequence[Record], key: str, first: Mapping[str, Any], second: Mapping[str, Any]
+) -> tuple[list[float], list[float]]:
+    """Return a result of two methods on the draws that both have; lists are averaged."""
+    one, other = by_draw(records, key, **first), by_draw(records, key, **second)
+    common = sorted(one.keys() & other.keys())
+    return [float(np.mean(one[k])) for k in common], [float(np.mean(other[k])) for k in common]
+
+
+def curve(
+    records: Sequence[Record],
+    label: str,
+    x: Sequence[float],
+    key: str,
+    *,
+    where: Mapping[str, Any],
+    ours: bool = False,
+) -> Curve | None:
+    """Return the mean over draws of a result that is a list over x, or None without a draw."""
+    lists = [entries for entries in by_draw(records, key, **where).values() if entries]
+    if not lists:
+        return None
+    table = np.array(lists, dtype=float)
+    error = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else None
+    return Curve(
+        label,
+        list(x),
+        table.mean(axis=0).tolist(),
+        None if error is None else error.tolist(),
+        ours,
+    )
+
+
+def curves(*found: Curve | None) -> list[Curve]:
+    """Return those that have a draw."""
+    return [one for one in found if one is not None]
+
+
+def finished(section: Section, records: Sequence[Record]) -> Section:
+    """Add to a section what its trials cost and which of them failed."""
+    failed = [record for record in records if record.results is None]
+    small = any(record.params.get("size") == "small" for record in records)
+    if small:
+        section = untold(section, "a small problem, run to see that all works")
+    elif section.stand_in:
+        section = untold(section, "other data stood in for the paper's")
+    return replace(
+        section,
+        n_trials=len(records),
+        n_failed=len(failed),
+        seconds=float(sum(record.cpu_seconds for record in records)),
+        failures=tuple(f"{_named(record.params)}: {record.error}" for record in failed),
+    )
+
+
+def untold(section: Section, why: str, *, claims: bool = True) -> Section:
+    """Take back verdicts on numbers (and claims) that this run cannot give."""
+    rows = [
+        row if row.published is None else replace(row, verdict=NOT_REACHABLE, note=_also(row, why))
+        for row in section.rows
+    ]
+    told = [replace(claim, verdict=CANNOT_TELL) for claim in section.claims]
+    return replace(section, rows=rows, claims=told if claims else section.claims)
+
+
+def _also(row: Row, why: str) -> str:
+    return f"{row.note}; {why}" if row.note else why
+
+
+def _named(params: Params) -> str:
+    return ", ".join(f"{name}={entry}" for name, entry in params.items())

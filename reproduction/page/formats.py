@@ -1,0 +1,90 @@
+"""Numbers and text as the page and the Markdown print them."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+
+from reproduction.sections import Value
+
+MISSING = "–"
+# XML has no way to write these, so one in an error message would break the whole drawing.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+def escape(text: str) -> str:
+    """Make text safe inside HTML and SVG, in elements and in quoted attributes."""
+    return html.escape(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+def fixed(number: float | None, digits: int) -> str:
+    """Print with a fixed number of decimals, or fewer digits where they would all be zero.
+
+    Examples
+    --------
+    >>> fixed(0.12345, 3), fixed(0.00004, 3), fixed(None, 3)
+    ('0.123', '4e-05', '–')
+    """
+    if number is None or math.isnan(number):
+        return MISSING
+    if math.isinf(number):
+        return "∞" if number > 0 else "-∞"
+    text = f"{number:.{digits}f}"
+    if number != 0 and float(text) == 0:
+        return f"{number:.2g}"
+    return text
+
+
+def short(number: float) -> str:
+    """Print with four significant digits, as the points of a curve are."""
+    return f"{number:.4g}" if math.isfinite(number) else fixed(number, 0)
+
+
+def value_text(value: Value | None, digits: int) -> str:
+    """Print mean, standard error and number of trials.
+
+    Examples
+    --------
+    >>> value_text(Value(0.5, 0.01, 8), 2), value_text(Value(0.5, float("nan"), 1), 2)
+    ('0.50 ± 0.01 (8)', '0.50 (1)')
+    """
+    if value is None:
+        return MISSING
+    error = "" if math.isnan(value.error) else f" ± {fixed(value.error, digits)}"
+    return f"{fixed(value.mean, digits)}{error} ({value.n})"
+
+
+def better_text(fraction: float | None) -> str:
+    """Print how much smaller ours is than the paper's method measured here.
+
+    Examples
+    --------
+    >>> better_text(0.254), better_text(-0.031), better_text(0.0), better_text(None)
+    ('better by 25 %', 'worse by 3.1 %', 'the same', '')
+    """
+    if fraction is None:
+        return ""
+    percent = abs(100 * fraction)
+    text = f"{percent:.1f}" if percent < 9.95 else f"{percent:.0f}"
+    if float(text) == 0:
+        return "the same"
+    return f"{'better' if fraction > 0 else 'worse'} by {text} %"
+
+
+def duration(seconds: float) -> str:
+    """Print a time in the unit that suits it.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(200), duration(7300)
+    ('0.25 s', '3.3 min', '2.0 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def counted(n: int, what: str) -> str:
+    """Print a number of things, with the plural where it is due."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -1,0 +1,91 @@
+"""How many numbers and claims hold, and by how much ours is better."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reproduction.sections import (
+    CANNOT_TELL,
+    DIFFERS,
+    DOES_NOT_HOLD,
+    HOLDS,
+    NEW,
+    NOT_REACHABLE,
+    Row,
+    Section,
+)
+
+ROW_VERDICTS = (HOLDS, DIFFERS, NOT_REACHABLE, NEW)
+CLAIM_VERDICTS = (HOLDS, DOES_NOT_HOLD, CANNOT_TELL)
+KINDS = {
+    HOLDS: "holds",
+    DIFFERS: "differs",
+    DOES_NOT_HOLD: "differs",
+    NOT_REACHABLE: "open",
+    CANNOT_TELL: "open",
+    NEW: "new",
+}
+"""Verdicts of rows and claims by what the filter and the colours make of them."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Verdicts counted over one section or over all."""
+
+    rows: Counter[str]
+    claims: Counter[str]
+    better: float | None
+    """Median of `better_by` over the rows that have it."""
+    n_better: int
+    """Rows in which ours is smaller."""
+    n_compared: int
+    """Rows that have both values."""
+
+
+def better_by(row: Row) -> float | None:
+    """Return 1 - improved/measured, or None where there is nothing to compare."""
+    if row.measured is None or row.improved is None:
+        return None
+    ours, theirs = row.improved.mean, row.measured.mean
+    if not (math.isfinite(ours) and math.isfinite(theirs)) or theirs <= 0:
+        return None
+    return 1 - ours / theirs
+
+
+def count(sections: Sequence[Section]) -> Counts:
+    """Count verdicts and take the median improvement over sections."""
+    rows = [row for section in sections for row in section.rows]
+    gains = [gain for gain in map(better_by, rows) if gain is not None]
+    return Counts(
+        rows=Counter(row.verdict for row in rows),
+        claims=Counter(claim.verdict for section in sections for claim in section.claims),
+        better=statistics.median(gains) if gains else None,
+        n_better=sum(gain > 0 for gain in gains),
+        n_compared=len(gains),
+    )
+
+
+def check(sections: Sequence[Section]) -> None:
+    """Raise ValueError where a section cannot be rendered or linked to."""
+    seen: set[str] = set()
+    for section in sections:
+        if not section.id.isidentifier() or not section.id.isascii():
+            raise ValueError(
+                f"section id {section.id!r} is part of links and file names: "
+                "use letters, digits and underscores, such as 'table1'"
+            )
+        if section.id.lower() in seen:
+            raise ValueError(f"two sections have the id {section.id!r}: each needs its own")
+        seen.add(section.id.lower())
+        for verdict, known in [
+            *((row.verdict, ROW_VERDICTS) for row in section.rows),
+            *((claim.verdict, CLAIM_VERDICTS) for claim in section.claims),
+        ]:
+            if verdict not in known:
+                raise ValueError(
+                    f"section {section.id!r} has the verdict {verdict!r}: use one of {known}"
+                )

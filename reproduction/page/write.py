@@ -1,0 +1,99 @@
+"""Writing the report's files, each whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from reproduction.page.about import About
+from reproduction.page.chart import chart, curve_styles
+from reproduction.page.csv_tables import claims_csv, curves_csv, results_csv
+from reproduction.page.markdown import markdown, panel_file, picture_file
+from reproduction.page.page import page
+from reproduction.page.pictures import png, without_pictures
+from reproduction.page.summary import check
+from reproduction.sections import Section
+
+_DRAWN = re.compile(r"\w+-panel-\d+(-picture-\d+\.png|\.svg)")
+
+
+def write_report(
+    sections: Sequence[Section], out: Path, *, about: About, pictures: bool = True
+) -> Path:
+    """Write the page, the Markdown with its figures, and the CSV tables into a folder.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        In the order of the page.
+    out : Path
+        The folder; made where there is none.
+    about : About
+        How the results came about.
+    pictures : bool, default=True
+        Whether to show pictures. Data that may be used for research may not always be
+        published; without pictures, those of an earlier report in the same folder go as well.
+
+    Returns
+    -------
+    Path
+        The page, `out/index.html`. Beside it are `report.md`, `figures/`, `results.csv`,
+        `curves.csv` and `claims.csv`.
+    """
+    made = report_files(sections, about=about, pictures=pictures)
+    out = Path(out)
+    for old in (out / "figures").glob("*-panel-*"):
+        if _DRAWN.fullmatch(old.name) and f"figures/{old.name}" not in made:
+            old.unlink()
+    for name, content in made.items():
+        _write(out / name, content)
+    return out / "index.html"
+
+
+def report_files(
+    sections: Sequence[Section], *, about: About, pictures: bool = True
+) -> dict[str, bytes]:
+    """Return the content of every file of the report by its path; the page comes last."""
+    check(sections)
+    if not pictures:
+        sections = without_pictures(sections)
+    made: dict[str, bytes] = {}
+    for section in sections:
+        styles = curve_styles(section.panels)
+        for index, panel in enumerate(section.panels):
+            if panel.curves:
+                drawing = chart(panel, styles, standalone=True)
+                made[panel_file(section, index)] = _encoded(drawing)
+            for number, picture in enumerate(panel.pictures):
+                made[picture_file(section, index, number)] = png(picture)
+    texts = {
+        "results.csv": results_csv(sections, about),
+        "curves.csv": curves_csv(sections),
+        "claims.csv": claims_csv(sections),
+        "report.md": markdown(sections, about),
+        "index.html": page(sections, about),
+    }
+    return made | {name: _encoded(text) for name, text in texts.items()}
+
+
+def _encoded(text: str) -> bytes:
+    # Half a surrogate pair, as a file name in an error message may hold, has no UTF-8.
+    return text.encode("utf-8", errors="replace")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write beside the file first, then put the new one in its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as new:
+        try:
+            new.write(content)
+            new.close()
+            # The temporary file is for its owner only; a page is for whoever may read the folder.
+            os.chmod(new.name, 0o644)
+            os.replace(new.name, path)
+        except BaseException:
+            os.unlink(new.name)
+            raise

@@ -1,0 +1,1 @@
+"""Trials: run in any number of processes, kept as they end."""

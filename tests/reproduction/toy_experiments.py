@@ -1,0 +1,94 @@
+"""Experiments of a few milliseconds, for the tests of the runner; also a program to be killed.
+
+Run as a program, `python toy_experiments.py OUT JOBS` waits for a line of input, says "ready" and
+runs the slow experiment.
+"""
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+from reproduction.registry import Experiment
+from reproduction.run.runner import Interrupted, run_experiments, trial_seed
+from reproduction.sections import Section
+
+DRAWS = {"smoke": 2, "quick": 4, "standard": 8, "paper": 20}
+
+
+def trials(scale):
+    return [
+        {"method": method, "lam": lam, "draw": draw}
+        for draw in range(DRAWS[scale])
+        for method, lam in (("ours", 4.0), ("theirs", float("inf")))
+    ]
+
+
+def compute(params, source):
+    rng = np.random.default_rng(trial_seed("toy", params["draw"]))
+    product = rng.standard_normal((60, 50)) @ rng.standard_normal((50, 40))
+    params["draw"] = "changed"  # a run may spoil its own copy, never the name of the trial
+    return {
+        "norm": np.linalg.norm(product),
+        "first": product[0, :3],
+        "shape": product.shape,
+        "lam": params["lam"],
+        "gap": np.nan,
+    }
+
+
+def slow(params, source):
+    time.sleep(0.02 + trial_seed("sleep", params["draw"]) / 2**32 * 0.03)
+    return compute(params, source)
+
+
+def fails_on_odd_draws(params, source):
+    if source == "broken" and params["draw"] % 2:
+        raise RuntimeError(f"no data for draw {params['draw']}")
+    return compute(params, source)
+
+
+def interrupts(params, source):
+    if source == "interrupt" and params["draw"] == 1:
+        raise KeyboardInterrupt
+    return compute(params, source)
+
+
+def kills_its_worker(params, source):
+    if os.getpid() != source and params["draw"] == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return compute(params, source)
+
+
+def returns_an_object(params, source):
+    return {"model": [object()]}
+
+
+def returns_a_list(params, source):
+    return [1, 2]
+
+
+def summarise(records, source):
+    return Section("toy", "Toy", "nowhere", "", n_trials=len(records))
+
+
+def toy(id_="toy", run=compute, **changes):
+    return Experiment(
+        **{"id": id_, "title": "Toy", "where": "nowhere", "trials": trials, "run": run}
+        | {"summarise": summarise}
+        | changes
+    )
+
+
+SLOW = toy("slow", slow)
+
+
+if __name__ == "__main__":
+    sys.stdin.readline()
+    print("ready", flush=True)
+    try:
+        run_experiments([SLOW], "paper", sys.argv[1], jobs=int(sys.argv[2]))
+    except Interrupted as stop:
+        sys.exit(str(stop))
