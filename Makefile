@@ -5,7 +5,7 @@ TORCH ?= 2.13.0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint torch bench format clean
+.PHONY: help demo test lint torch bench bench-compare format clean
 
 help:
 	@echo "make demo    what polyspan does, in a table and a picture (under a minute, after the installation)"
@@ -13,6 +13,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make torch   adds PyTorch to the environment, for the tests that need it"
 	@echo "make bench   ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
+	@echo "make bench-compare BASE=commit   time of every row over that of another commit"
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,6 +36,9 @@ torch: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(ROWS)
+
+bench-compare: $(READY)
+	$(BIN)/python benchmarks/compare.py $(BASE) $(ROWS)
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
