@@ -25,10 +25,13 @@ from polyspan import (
     SubspaceMixture,
 )
 from polyspan.baselines import (
+    GROUSE,
     KGROUSE,
     BlockSparseDictionary,
     KernelKMeans,
+    KernelPCADenoiser,
     KSubspaces,
+    RobustKernelPCA,
     RobustSparseSubspaceClustering,
     SparseSubspaceClustering,
     ThresholdingSubspaceClustering,
@@ -57,12 +60,30 @@ def start_of(shape: tuple[int, int, int]) -> np.ndarray:
 def fitting(model: Any, X: np.ndarray) -> Run:
     """Return a fit whose warnings (few iterations do not converge) stay quiet."""
 
-    def run() -> None:
+    def run() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(X)
+            return model.fit(X)
 
     return run
+
+
+def figure_of(result: Any) -> float:
+    """Return one number that shows whether two commits found the same.
+
+    The objective of a model where it has one, else a sum of squares of what it learned or made.
+    """
+    for name in ("objective_", "objective", "log_likelihood_", "inertia_", "values"):
+        if hasattr(result, name):
+            result = getattr(result, name)
+            break
+    if hasattr(result, "bases_"):  # what each subspace keeps of one fixed vector
+        result = np.cos(np.arange(result.bases_.shape[1])) @ result.bases_
+    parts = result if isinstance(result, list | tuple) else [result]
+    values = [np.asarray(part, dtype=np.float64) for part in parts]
+    if all(value.ndim == 0 for value in values):
+        return float(sum(values))
+    return float(sum(np.nansum(value * value) for value in values))
 
 
 def iterations(
@@ -98,6 +119,13 @@ def preimages() -> Run:
     return lambda: model.reconstruct(X + 0.02)
 
 
+def denoised(model: Any, share: float = 0.0) -> Run:
+    """Return a fit and a reconstruction of two USPS digits."""
+    X = usps.load((0, 4), slice(0, 120))[0]
+    X = mask_entries(X, share, random_state=0) if share else X
+    return lambda: model.fit(X).reconstruct(X[:60])
+
+
 def photograph(size: int) -> np.ndarray:
     return load_sample_image("china.jpg")[100 : 100 + size, 200 : 200 + size].mean(axis=2) / 255
 
@@ -116,12 +144,40 @@ def inpainting(preset: str, size: int) -> Run:
 
 def table() -> Run:
     X = mask_entries(load_digits().data[:600], 0.3, random_state=0)
-    return fitting(SubspaceImputer(random_state=0), X)
+    model = SubspaceImputer(random_state=0)
+    return lambda: model.fit_transform(X)
 
 
 def many_small() -> Run:
     X = np.stack([union(120, 40, 3, 4) + 0.01 * k for k in range(64)])
     return lambda: fit_micusal(X, 3, 4, random_state=0)
+
+
+def streamed() -> Run:
+    X = union(6000, 60, 4, 5)
+    batches = np.split(X[np.random.default_rng(0).permutation(len(X))], 12)
+
+    def run() -> Any:
+        model = MiCUSaL(4, 5, random_state=0)
+        for batch in batches:
+            model.partial_fit(batch)
+        return model
+
+    return run
+
+
+def by_dask() -> Run:
+    import dask
+    import dask.array as da
+
+    X = da.from_array(union(6000, 60, 4, 5), chunks=(1500, -1))
+    model = MiCUSaL(4, 5, random_state=0)
+
+    def run() -> Any:
+        with dask.config.set(scheduler="synchronous"):
+            return model.fit(X)
+
+    return run
 
 
 def prediction() -> Run:
@@ -142,6 +198,11 @@ WORKLOADS: dict[str, Callable[[], Run]] = {
     "table2, exact": lambda: synthetic(
         MiCUSaL(5, 13, init="random", solver="exact", n_init=2, random_state=0)
     ),
+    "affine": lambda: synthetic(MiCUSaL(5, 13, affine=True, random_state=0)),
+    "linear, loo": lambda: synthetic(MiCUSaL(5, 13, residual="loo", random_state=0)),
+    "affine, exact": lambda: synthetic(
+        MiCUSaL(5, 13, affine=True, init="random", solver="exact", n_init=1, random_state=0)
+    ),
     "annealed": lambda: synthetic(MiCUSaL(5, 13, random_state=0)),
     "adaptive": lambda: synthetic(AdaptiveMiCUSaL(8, 15, n_init=1, random_state=0)),
     "affine, loo": lambda: synthetic(
@@ -154,6 +215,9 @@ WORKLOADS: dict[str, Callable[[], Run]] = {
     "missing, mm, random": lambda: synthetic(
         RobustMiCUSaL(5, 13, init="random", n_init=2, max_iter=50, random_state=0), 0.1
     ),
+    "adaptive, missing": lambda: synthetic(AdaptiveMiCUSaL(8, 15, n_init=1, random_state=0), 0.1),
+    "stream": streamed,
+    "dask": by_dask,
     "missing, grouse": lambda: synthetic(
         RobustMiCUSaL(
             5, 13, lam=2.0, init="random", n_init=1, solver="grouse", max_iter=2, random_state=0
@@ -185,9 +249,13 @@ WORKLOADS: dict[str, Callable[[], Run]] = {
     ),
     "baselines, RSSC": lambda: synthetic(RobustSparseSubspaceClustering(5, 13, random_state=0)),
     "baselines, TSC": lambda: synthetic(ThresholdingSubspaceClustering(5, 13, random_state=0)),
-    "baselines, BK-SVD": lambda: synthetic(BlockSparseDictionary(5, 13, random_state=0)),
+    "baselines, BK-SVD": lambda: synthetic(BlockSparseDictionary(5, 13, max_iter=5, random_state=0)),
     "baselines, k-GROUSE": lambda: synthetic(KGROUSE(5, 13, max_iter=2, random_state=0), 0.3),
+    "baselines, GROUSE": lambda: synthetic(GROUSE(13, random_state=0), 0.3),
+    "baselines, kernel PCA": lambda: denoised(KernelPCADenoiser(45, gamma=0.25)),
+    "baselines, robust kernel PCA": lambda: denoised(RobustKernelPCA(45, gamma=0.25), 0.2),
     "baselines, kernel k-means": lambda: digits(KernelKMeans(2, gamma=1 / 8, random_state=0)),
+    "jobs, mixture, missing": lambda: synthetic(SubspaceMixture(5, 13, random_state=0), 0.3),
     "jobs, mixture": lambda: synthetic(SubspaceMixture(5, 13, random_state=0)),
     "jobs, denoise fast": lambda: denoising("fast", 192),
     "jobs, denoise best": lambda: denoising("best", 64),
