@@ -249,7 +249,9 @@ WORKLOADS: dict[str, Callable[[], Run]] = {
     ),
     "baselines, RSSC": lambda: synthetic(RobustSparseSubspaceClustering(5, 13, random_state=0)),
     "baselines, TSC": lambda: synthetic(ThresholdingSubspaceClustering(5, 13, random_state=0)),
-    "baselines, BK-SVD": lambda: synthetic(BlockSparseDictionary(5, 13, max_iter=5, random_state=0)),
+    "baselines, BK-SVD": lambda: synthetic(
+        BlockSparseDictionary(5, 13, max_iter=1, random_state=0)
+    ),
     "baselines, k-GROUSE": lambda: synthetic(KGROUSE(5, 13, max_iter=2, random_state=0), 0.3),
     "baselines, GROUSE": lambda: synthetic(GROUSE(13, random_state=0), 0.3),
     "baselines, kernel PCA": lambda: denoised(KernelPCADenoiser(45, gamma=0.25)),
