@@ -6,15 +6,12 @@ import json
 import pickle
 import subprocess
 import sys
-import types
 import zipfile
-from contextlib import contextmanager
-from pathlib import Path
 
 import array_api_strict
 import numpy as np
 import pytest
-import sklearn.preprocessing
+import sklearn
 import skops.io
 from sklearn.callback import ProgressBar
 from sklearn.decomposition import PCA
@@ -28,10 +25,8 @@ from polyspan import (
     baselines,
     load_model,
     save_model,
-    saved_types,
 )
 from polyspan.datasets import make_union_of_subspaces, mask_entries
-from polyspan.kernels import Kernel
 from polyspan.persistence import (
     ESTIMATORS,
     FORMAT_VERSION,
@@ -41,7 +36,6 @@ from polyspan.persistence import (
     model_bytes,
     model_info,
 )
-from polyspan.solvers.kernel_subspaces import KernelSubspaces
 
 DATA = make_union_of_subspaces(
     (30, 30), n_features=12, subspace_dim=2, spread=0.8, noise=0.02, random_state=0
@@ -411,81 +405,3 @@ def test_a_file_names_no_module_of_the_source(kind):
             assert getattr(sys.modules[module], last) in ESTIMATORS
     assert names[0].rpartition(".")[2] == kind.__name__
     assert json.loads(archive.read(MANIFEST))["estimator"] == names[0]
-
-
-def test_names_of_the_format_stay():
-    parts = [
-        "ExactUnion",
-        "Fill",
-        "Kernel",
-        "KernelRun",
-        "KernelSubspaces",
-        "LowRankUnion",
-        "Memory",
-        "Merge",
-        "NystromMap",
-        "Scaling",
-        "Stream",
-    ]
-    assert {f"polyspan.parts.{name}" for name in parts} <= saved_types._PARTS.keys()
-
-
-@contextmanager
-def moved(kind):
-    """Put a class into another module and under another name, and forget where it was."""
-    module, name = kind.__module__, kind.__name__
-    place = sys.modules["polyspan_moved"] = types.ModuleType("polyspan_moved")
-    place.Renamed = kind
-    delattr(sys.modules[module], name)
-    kind.__module__, kind.__name__ = "polyspan_moved", "Renamed"
-    try:
-        yield
-    finally:
-        kind.__module__, kind.__name__ = module, name
-        setattr(sys.modules[module], name, kind)
-        del sys.modules["polyspan_moved"]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [MCKUSaL, Kernel, KernelSubspaces, sklearn.preprocessing.KernelCenterer],
-    ids=lambda kind: kind.__name__,
-)
-def test_a_model_saved_before_a_move_of_its_class_loads_after_it(kind, tmp_path):
-    model, X = fitted(MCKUSaL)
-    path = tmp_path / "m.skops"
-    save_model(model, path)
-    with moved(kind):
-        again = load_model(path)
-        assert_same(model, again, X)
-        save_model(again, tmp_path / "moved.skops")
-        # skops alone would name the new place.
-        assert b"polyspan_moved" in skops.io.dumps(again)
-    assert b"polyspan_moved" not in (tmp_path / "moved.skops").read_bytes()
-    assert_same(model, load_model(tmp_path / "moved.skops"), X)
-
-
-def kept(name):
-    return Path(__file__).parent / "data" / name
-
-
-def test_a_file_of_the_first_release_loads():
-    model = load_model(kept("micusal_v2.skops"))
-    assert type(model) is MiCUSaL
-    assert (model.n_subspaces, model.subspace_dim, model.random_state) == (2, 2, 0)
-    assert model.bases_.shape == (2, 6, 2)
-    assert model.objective_ == pytest.approx(1.884433889875269)
-    points = np.array([[1.0, -2.0], [0.5, 3.0]])
-    for k, basis in enumerate(model.bases_):
-        X = points @ basis.T + model.mean_
-        np.testing.assert_array_equal(model.predict(X), [k, k])
-        np.testing.assert_allclose(model.reconstruct(X), X, atol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore:Trying to unpickle estimator")  # of a later scikit-learn
-def test_a_kernel_model_of_the_first_release_loads():
-    model = load_model(kept("mckusal_v2.skops"))
-    assert type(model) is MCKUSaL
-    X = np.arange(12.0).reshape(2, 6) / 10.0
-    distances = [[0.38769928, 0.40272556], [0.81646927, 0.82450026]]
-    np.testing.assert_allclose(model.transform(X), distances, rtol=1e-6)
