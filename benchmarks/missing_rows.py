@@ -16,7 +16,8 @@ from polyspan import RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
 from polyspan.metrics import average_subspace_distance
-from polyspan.solvers.grouse import closeness_step, sweep
+from polyspan.solvers.grouse import closeness_step
+from polyspan.solvers.grouse_sweep import sweep
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.masked_members import member_sums
 from polyspan.solvers.masked_preparation import Holes, prepare_masked

@@ -12,7 +12,7 @@ ROOT = Path(polyspan.__file__).parent
 LAYERS = [
     "arrays", "geometry", "kernels", "solvers", "metrics", "datasets", "distributed", "sources",
     "models", "baselines", "model_selection", "batch", "images", "plotting", "compare", "files",
-    "persistence", "cli",
+    "saved_types", "persistence", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"arrays", "geometry"},

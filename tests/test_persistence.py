@@ -1,5 +1,6 @@
 """A saved model predicts the same bits in another process; a file brings no code with it."""
 
+import copy
 import io
 import json
 import pickle
@@ -17,7 +18,14 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 import polyspan
-from polyspan import MCKUSaL, MiCUSaL, SubspaceMixture, baselines, load_model, save_model
+from polyspan import (
+    MCKUSaL,
+    MiCUSaL,
+    SubspaceMixture,
+    baselines,
+    load_model,
+    save_model,
+)
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.persistence import (
     ESTIMATORS,
@@ -204,12 +212,15 @@ def node(loader, name):
         ("FunctionNode", "posix.system"),
         ("FunctionNode", "numpy.add"),
         ("TypeNode", "subprocess.Popen"),
-        ("TypeNode", "polyspan.models.micusal.MiCUSaL"),
+        ("TypeNode", "polyspan.MiCUSaL"),
+        ("ObjectNode", "polyspan.models.micusal.MiCUSaL"),
+        ("ObjectNode", "polyspan.parts.MiCUSaL"),
+        ("ObjectNode", "sklearn.preprocessing._data.KernelCenterer"),
         ("ObjectNode", "subprocess.Popen"),
         ("ObjectNode", "sklearn.decomposition._pca.PCA"),
-        ("ConstructorFromReduceNode", "polyspan.models.micusal.MiCUSaL"),
-        ("MethodNode", "polyspan.models.micusal.MiCUSaL"),
-        ("DictNode", "polyspan.models.micusal.MiCUSaL"),
+        ("ConstructorFromReduceNode", "polyspan.MiCUSaL"),
+        ("MethodNode", "polyspan.MiCUSaL"),
+        ("DictNode", "polyspan.MiCUSaL"),
         ("SetNode", "builtins.set"),
         ("NoSuchNode", "builtins.str"),
     ],
@@ -247,7 +258,7 @@ def test_nothing_in_a_file_is_imported_or_run(content, tmp_path, monkeypatch):
 
 def test_a_part_alone_is_no_model(content, tmp_path):
     path = tmp_path / "m.skops"
-    kernel = "polyspan.kernels.functions.Kernel"
+    kernel = "polyspan.parts.Kernel"
     path.write_bytes(rewritten(content, lambda tree: {**node("ObjectNode", kernel), "protocol": 2}))
     with pytest.raises(ModelFileError, match="no estimator of polyspan"):
         load_model(path)
@@ -274,7 +285,10 @@ def test_manifests_that_do_not_fit(content, tmp_path):
     path = tmp_path / "m.skops"
     newer = {"format_version": FORMAT_VERSION + 1, "versions": {"polyspan": "9.9"}}
     for manifest, message in (
-        (newer, r"format version 2 of polyspan 9\.9.*upgrade"),
+        (newer, r"format version 3 of polyspan 9\.9.*upgrade"),
+        ({"format_version": 1}, "written by a development version.*save the model again"),
+        ({"format_version": 0}, "is damaged: format_version=0"),
+        ({"versions": "2"}, "is damaged: versions='2'"),
         ({"format_version": "1"}, "is damaged: format_version='1'"),
         ({"format": "other"}, "is not a polyspan model"),
         ({"sha256": "0" * 64}, "does not match its checksum"),
@@ -287,6 +301,23 @@ def test_manifests_that_do_not_fit(content, tmp_path):
         load_model(path)
 
 
+def test_members_that_share_their_bytes_are_refused(content, tmp_path):
+    # One array under many names: a small file that unpacks to a huge one, without compression.
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        largest = max(archive.infolist(), key=lambda member: member.file_size)
+        for k in range(20):
+            twin = copy.copy(largest)
+            twin.filename = twin.orig_filename = f"{k}.npy"
+            archive.filelist.append(twin)
+            archive.NameToInfo[twin.filename] = twin
+        archive._didModify = True  # so that the list of members is written again
+    (tmp_path / "m.skops").write_bytes(buffer.getvalue())
+    assert len(zipfile.ZipFile(tmp_path / "m.skops").namelist()) > 20
+    with pytest.raises(ModelFileError, match="not as save_model writes it"):
+        load_model(tmp_path / "m.skops")
+
+
 def test_a_tree_that_does_not_hold_together_is_damaged(content, tmp_path):
     path = tmp_path / "m.skops"
 
@@ -297,7 +328,7 @@ def test_a_tree_that_does_not_hold_together_is_damaged(content, tmp_path):
     def lost(tree):
         attributes(tree)["bases_"]["file"] = "nowhere.npy"
 
-    for change in (unfitted, lost, lambda tree: {**tree, "protocol": 99}):
+    for change in (unfitted, lost, lambda tree: {**tree, "protocol": 99}, lambda tree: [tree]):
         path.write_bytes(rewritten(content, change))
         with pytest.raises(ModelFileError, match="is damaged"):
             load_model(path)
@@ -349,3 +380,28 @@ def test_arrays_of_another_namespace_are_named(kind, tmp_path):
         model = kind(2, 1, random_state=0).fit(X)
     with pytest.raises(TypeError, match=r"arrays are of array_api_strict.*fit it on NumPy"):
         save_model(model, tmp_path / "model.skops")
+
+
+def named(tree):
+    """Yield what the nodes of a tree call their types."""
+    if isinstance(tree, dict):
+        if "__class__" in tree:
+            yield f"{tree['__module__']}.{tree['__class__']}"
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for node in tree:
+            yield from named(node)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_a_file_names_no_module_of_the_source(kind):
+    archive = zipfile.ZipFile(io.BytesIO(model_bytes(fitted(kind)[0])))
+    names = list(named(json.loads(archive.read("schema.json"))))
+    for name in names:
+        module, _, last = name.rpartition(".")
+        assert not any(word.startswith("_") for word in module.split(".")), name
+        if module.startswith("polyspan") and module != "polyspan.parts":
+            assert module in ("polyspan", "polyspan.baselines")
+            assert getattr(sys.modules[module], last) in ESTIMATORS
+    assert names[0].rpartition(".")[2] == kind.__name__
+    assert json.loads(archive.read(MANIFEST))["estimator"] == names[0]

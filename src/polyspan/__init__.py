@@ -43,8 +43,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Files may hold any estimator, and the compiled ones take a second to import: not before
-    # somebody reads or writes a file.
+    # Files may hold any estimator, also those of `baselines`: not imported before somebody reads
+    # or writes a file.
     if name in ("load_model", "save_model"):
         from polyspan import persistence
 

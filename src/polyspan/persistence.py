@@ -10,71 +10,24 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse
 from array_api_compat import is_array_api_obj
-from sklearn.impute import MissingIndicator
-from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan import baselines, models
+from polyspan import saved_types
 from polyspan.arrays import is_numpy
 from polyspan.files import check_target, whole_file
-from polyspan.kernels import Kernel
-from polyspan.kernels.low_rank import NystromMap
-from polyspan.models.imputer_choice import Fill, Scaling
-from polyspan.models.kernel_starts import KernelRun
-from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
-from polyspan.models.streaming import Stream
-from polyspan.solvers.adaptive import Merge
-from polyspan.solvers.kernel_subspaces import KernelSubspaces
-from polyspan.solvers.streaming import Memory
 
 FORMAT = "polyspan model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "polyspan.json"
 SCHEMA = "schema.json"  # skops's name for the tree of objects
 
-#: What a file may hold at its top: every public estimator.
-ESTIMATORS = tuple(
-    getattr(package, name) for package in (models, baselines) for name in package.__all__
-)
-#: What fitted estimators are made of.
-_PARTS = (
-    ExactUnion,
-    Fill,
-    Kernel,
-    KernelCenterer,
-    KernelRun,
-    KernelSubspaces,
-    LowRankUnion,
-    Memory,
-    Merge,
-    MissingIndicator,
-    NystromMap,
-    Stream,
-    Scaling,
-)
-_NUMBERS = (np.bool_, np.int32, np.int64, np.float32, np.float64)
-#: Which types each of skops's loaders may make; a loader that is not here is refused, so that no
-#: function, method, or constructor call comes out of a file.
-_ALLOWED: dict[str, tuple[type, ...]] = {
-    "ObjectNode": ESTIMATORS + _PARTS,
-    "DictNode": (dict,),
-    "ListNode": (list,),
-    "TupleNode": (tuple,),
-    "JsonNode": (str,),
-    "NdArrayNode": (np.ndarray, *_NUMBERS),
-    "SparseMatrixNode": (scipy.sparse.csr_array,),
-    "RandomStateNode": (np.random.RandomState,),
-    "TypeNode": (str, int),  # of the keys of a dict
-}
+ESTIMATORS = tuple(saved_types.ESTIMATORS.values())
 # Set on an estimator by scikit-learn's callbacks: living objects, not what was learned.
 _CALLBACK_ATTRIBUTES = (
     "_skl_callbacks",
@@ -156,10 +109,10 @@ def load_model(path: str | Path) -> Any:
         asked about the very array it was fitted to rounds otherwise in the last bit than for a
         copy of it; after loading, every array is such a copy.)
     """
-    content, _ = _checked(Path(path))
-    trusted = sorted({_name(kind) for kinds in _ALLOWED.values() for kind in kinds})
+    content, tree, _ = _checked(Path(path))
     try:
-        model = _skops().loads(content, trusted=trusted)
+        saved_types.to_places(tree)
+        model = _skops().loads(_with_tree(content, tree), trusted=saved_types.trusted())
         check_is_fitted(model)
     except Exception as error:  # whatever a damaged tree makes skops and NumPy stumble over
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
@@ -168,7 +121,7 @@ def load_model(path: str | Path) -> Any:
 
 def model_info(path: str | Path) -> ModelInfo:
     """Read what a model file says about itself, after the same checks as `load_model`."""
-    return _checked(Path(path))[1]
+    return _checked(Path(path))[2]
 
 
 def model_bytes(model: Any) -> bytes:
@@ -186,18 +139,21 @@ def model_bytes(model: Any) -> bytes:
         )
     for name in _CALLBACK_ATTRIBUTES:
         bare.__dict__.pop(name, None)
-    buffer = io.BytesIO(_skops().dumps(bare))
+    content = _skops().dumps(bare)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        tree = json.loads(archive.read(SCHEMA))
+    unknown = saved_types.to_public(tree)
+    if unknown:
+        raise TypeError(
+            f"cannot save this {type(model).__name__}: it holds {', '.join(unknown)}, and a "
+            "model file holds no code; use a kernel by its name, or 'precomputed'"
+        )
+    buffer = io.BytesIO(_with_tree(content, tree))
     with zipfile.ZipFile(buffer, "a") as archive:
-        refused = sorted(_refused(json.loads(archive.read(SCHEMA))))
-        if refused:
-            raise TypeError(
-                f"cannot save this {type(model).__name__}: it holds {', '.join(refused)}, and a "
-                "model file holds no code; use a kernel by its name, or 'precomputed'"
-            )
         manifest = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "estimator": type(model).__name__,
+            "estimator": saved_types.name_of(tree),
             "versions": {name: version(name) for name in ("polyspan", "numpy", "scikit-learn")},
             "sha256": _digest(archive),
         }
@@ -205,13 +161,30 @@ def model_bytes(model: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _checked(path: Path) -> tuple[bytes, ModelInfo]:
-    """Read a file and check everything that can be checked without creating an object."""
+def _with_tree(content: bytes, tree: Any) -> bytes:
+    """Return an archive with another tree of objects, and without a manifest."""
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as source,
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        for member in source.infolist():
+            if member.filename not in (SCHEMA, MANIFEST):
+                archive.writestr(member.filename, source.read(member))
+        archive.writestr(SCHEMA, json.dumps(tree))
+    return buffer.getvalue()
+
+
+def _checked(path: Path) -> tuple[bytes, Any, ModelInfo]:
+    """Read a file and check everything that can be checked without creating an object.
+
+    Returns the content, the tree of objects, with the names that the file has, and the manifest.
+    """
     _skops()
     content = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return content, _check(path, archive)
+            return content, *_check(path, archive, len(content))
     except zipfile.BadZipFile as error:
         if not zipfile.is_zipfile(io.BytesIO(content)) and not content.startswith(b"PK"):
             raise ModelFileError(f"{path} is not a polyspan model") from error
@@ -222,63 +195,69 @@ def _checked(path: Path) -> tuple[bytes, ModelInfo]:
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _check(path: Path, archive: zipfile.ZipFile) -> ModelInfo:
-    names = archive.namelist()
-    if MANIFEST not in names:
-        other = " (skops wrote it, but not polyspan's save_model)" if SCHEMA in names else ""
-        raise ModelFileError(f"{path} is not a polyspan model{other}")
-    if len(set(names)) < len(names) or any(
-        member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()
-    ):
-        # Also what a small file that unpacks to a huge one would need.
-        raise ModelFileError(f"{path} is damaged: its archive is not as save_model writes it")
-    manifest = json.loads(archive.read(MANIFEST))
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is not a polyspan model")
-    made_by = manifest.get("versions", {})
-    if not isinstance(manifest["format_version"], int) or manifest["format_version"] < 1:
-        raise ModelFileError(f"{path} is damaged: format_version={manifest['format_version']!r}")
-    if manifest["format_version"] > FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} has the format version {manifest['format_version']} of polyspan "
-            f"{made_by.get('polyspan', '?')}; this is polyspan {version('polyspan')}, which reads "
-            f"versions up to {FORMAT_VERSION}: upgrade polyspan"
-        )
+def _check(path: Path, archive: zipfile.ZipFile, size: int) -> tuple[Any, ModelInfo]:
+    """Check a file of so many bytes, from the outside to the inside."""
+    _check_members(path, archive, size)
+    manifest = _check_manifest(path, json.loads(archive.read(MANIFEST)))
     if _digest(archive) != manifest["sha256"]:
         raise ModelFileError(
             f"{path} is damaged: its content does not match its checksum; save or copy it again"
         )
     tree = json.loads(archive.read(SCHEMA))
-    refused = sorted(_refused(tree))
+    if not isinstance(tree, dict):
+        raise ModelFileError(f"{path} is damaged: it holds no object")
+    refused = sorted(set(saved_types.refused(tree)))
     if refused:
         raise ModelFileError(
             f"{path} holds {', '.join(refused)}, which no polyspan model needs: refused, and "
             "nothing was loaded"
         )
-    top = f"{tree['__module__']}.{tree['__class__']}"
-    if top not in {_name(kind) for kind in ESTIMATORS}:
+    top = saved_types.name_of(tree)
+    if top not in saved_types.ESTIMATORS:
         raise ModelFileError(f"{path} holds {top}, which is no estimator of polyspan")
-    return ModelInfo(
-        tree["__class__"],
+    return tree, ModelInfo(
+        top.rpartition(".")[2],
         manifest["format_version"],
-        {str(name): str(value) for name, value in made_by.items()},
+        {str(name): str(value) for name, value in manifest["versions"].items()},
         manifest["sha256"],
     )
 
 
-def _refused(tree: Any) -> Iterator[str]:
-    """Yield the types in a skops tree that are not allowed where they stand."""
-    if isinstance(tree, list):
-        for node in tree:
-            yield from _refused(node)
-    elif isinstance(tree, dict):
-        if "__class__" in tree or "__loader__" in tree:
-            kind = f"{tree.get('__module__')}.{tree.get('__class__')}"
-            loader = str(tree.get("__loader__"))
-            if kind not in {_name(allowed) for allowed in _ALLOWED.get(loader, ())}:
-                yield kind
-        for node in tree.values():
-            yield from _refused(node)
+def _check_members(path: Path, archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse an archive that save_model would not write."""
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if MANIFEST not in names:
+        other = " (skops wrote it, but not polyspan's save_model)" if SCHEMA in names else ""
+        raise ModelFileError(f"{path} is not a polyspan model{other}")
+    packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+    overlapping = sum(max(member.file_size, member.compress_size) for member in members) > size
+    if len(set(names)) < len(names) or packed or overlapping:
+        # Also what a small file that unpacks to a huge one would need.
+        raise ModelFileError(f"{path} is damaged: its archive is not as save_model writes it")
+
+
+def _check_manifest(path: Path, manifest: Any) -> dict[str, Any]:
+    """Refuse a file of another format or version."""
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is not a polyspan model")
+    made_by = manifest.setdefault("versions", {})
+    if not isinstance(made_by, dict):
+        raise ModelFileError(f"{path} is damaged: versions={made_by!r}")
+    if not isinstance(manifest["format_version"], int) or manifest["format_version"] < 1:
+        raise ModelFileError(f"{path} is damaged: format_version={manifest['format_version']!r}")
+    if manifest["format_version"] == 1:
+        raise ModelFileError(
+            f"{path} was written by a development version of polyspan and names files of its "
+            "source, which move: fit and save the model again"
+        )
+    if manifest["format_version"] > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has the format version {manifest['format_version']} of polyspan "
+            f"{made_by.get('polyspan', '?')}; this is polyspan {version('polyspan')}, which reads "
+            f"version {FORMAT_VERSION}: upgrade polyspan"
+        )
+    return manifest
 
 
 def _digest(archive: zipfile.ZipFile) -> str:
@@ -289,10 +268,6 @@ def _digest(archive: zipfile.ZipFile) -> str:
         digest.update(f"{name}\0{len(member)}\0".encode())
         digest.update(member)
     return digest.hexdigest()
-
-
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__name__}"
 
 
 def _skops() -> Any:

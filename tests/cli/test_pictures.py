@@ -11,9 +11,9 @@ import pytest
 import tifffile
 from PIL import Image, ImageOps
 
+from polyspan.cli.deep_png import read_deep_png, write_deep_png
 from polyspan.cli.failures import CommandError
 from polyspan.cli.pictures import read_mask, read_picture, upright
-from polyspan.cli.png16 import read_png16, write_png16
 
 RNG = np.random.default_rng(0)
 CLEAN = np.add.outer(np.arange(24) * 6, (np.arange(32) // 8) * 20).astype(np.uint8)
@@ -65,7 +65,7 @@ def png16(path, pixels, *, interlaced=False):
 def test_sixteen_bits_of_png_are_read(tmp_path, n, interlaced):
     path = tmp_path / "deep.png"
     png16(path, DEEP[..., :n], interlaced=interlaced)
-    found = read_png16(path)
+    found = read_deep_png(path)
     np.testing.assert_array_equal(found, DEEP[..., :n])
     eight = np.asarray(Image.open(path).convert({2: "LA", 3: "RGB", 4: "RGBA"}[n]))
     np.testing.assert_array_equal(found >> 8, eight)
@@ -74,8 +74,8 @@ def test_sixteen_bits_of_png_are_read(tmp_path, n, interlaced):
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_sixteen_bits_of_png_are_written(tmp_path, n):
     path = tmp_path / "deep.png"
-    write_png16(DEEP[..., :n], path, b"a profile")
-    np.testing.assert_array_equal(read_png16(path), DEEP[..., :n])
+    write_deep_png(DEEP[..., :n], path, b"a profile")
+    np.testing.assert_array_equal(read_deep_png(path), DEEP[..., :n])
     with Image.open(path) as image:
         image.load()  # checks the sums
         assert image.info["icc_profile"] == b"a profile"
@@ -95,7 +95,17 @@ def test_damaged_png(tmp_path):
     for packed in (b"no zip", zlib.compress(b"short")):
         path.write_bytes(head + chunk(b"IDAT", packed) + rest)
         with pytest.raises(ValueError, match=r"damaged|missing"):
-            read_png16(path)
+            read_deep_png(path)
+    forged = chunk(b"IHDR", struct.pack(">IIBBBBB", 50_000, 50_000, 16, 6, 0, 0, 0))
+    path.write_bytes(whole[:8] + forged + chunk(b"IDAT", zlib.compress(bytes(1000))) + rest)
+    with pytest.raises(CommandError, match=r"deep\.png is too large"):
+        read_picture(path)
+
+
+def test_an_interlaced_png_raises_no_remark(tmp_path, caplog):
+    png16(tmp_path / "deep.png", DEEP[..., :3], interlaced=True)
+    np.testing.assert_array_equal(read_picture(tmp_path / "deep.png").pixels, DEEP[..., :3])
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("ending", [".png", ".tif"])
@@ -111,7 +121,7 @@ def test_deep_colours_stay_deep(run, tmp_path, n, ending):
         tifffile.imwrite(source, levels, photometric=kind, extrasamples=extra)
     done = run("denoise", source, "-o", f"out{ending}")
     assert done.exit_code == 0, done.output
-    read = read_png16 if ending == ".png" else tifffile.imread
+    read = read_deep_png if ending == ".png" else tifffile.imread
     after = read(tmp_path / f"out{ending}")
     assert (after.shape, after.dtype) == (levels.shape, np.uint16)
     assert len(np.unique(after)) > 300
@@ -136,6 +146,10 @@ def test_other_tiffs(run, tmp_path):
     planar = np.moveaxis(DEEP[..., :3], -1, 0)
     tifffile.imwrite("planar.tif", planar, photometric="rgb", planarconfig="separate")
     np.testing.assert_array_equal(read_picture(tmp_path / "planar.tif").pixels, DEEP[..., :3])
+    for packed in ("lzw", "zlib"):
+        name = f"{packed}.tif"
+        tifffile.imwrite(name, DEEP[..., :3], photometric="rgb", compression=packed)
+        np.testing.assert_array_equal(read_picture(tmp_path / name).pixels, DEEP[..., :3])
     turned = ("turned.tif", DEEP[..., :3])
     tifffile.imwrite(*turned, photometric="rgb", extratags=[(274, "H", 1, 6, True)])
     np.testing.assert_array_equal(
@@ -175,9 +189,12 @@ def test_transparency_in_its_forms(run, tmp_path):
     assert np.asarray(Image.open("o.jpg")).min() == 255
     png16(tmp_path / "deep.png", DEEP[..., :3])
     content = (tmp_path / "deep.png").read_bytes()
-    key = chunk(b"tRNS", struct.pack(">HHH", 1, 2, 3))
+    key = chunk(b"tRNS", struct.pack(">HHH", *DEEP[0, 0, :3].tolist()))
     (tmp_path / "deepkey.png").write_bytes(content[:33] + key + content[33:])
-    assert "is not kept" in run("denoise", "deepkey.png", "-o", "p.png").output
+    assert run("denoise", "deepkey.png", "-o", "p.png").exit_code == 0
+    shown = np.full(DEEP.shape[:2], 65535)
+    shown[0, 0] = 0
+    np.testing.assert_array_equal(read_deep_png(tmp_path / "p.png")[..., 3], shown)
 
 
 def test_converted_kinds(run, tmp_path):
@@ -237,10 +254,13 @@ def make_files(folder):
     Image.fromarray(COLOUR).quantize(8).save(folder / "moving.gif", **frames)
     png16(folder / "deep.png", DEEP[..., :3])
     (folder / "cut.tif").write_bytes((folder / "int32.tif").read_bytes()[:60])
-    deep = bytearray((folder / "odd.tif").read_bytes())
-    entry = deep.index(struct.pack("<HHI", 259, 3, 1))  # the tag of the compression
-    deep[entry + 8 : entry + 10] = struct.pack("<H", 5)  # LZW
-    (folder / "packed.tif").write_bytes(deep)
+    for packed in ("lzw", "zlib"):
+        path = folder / f"{packed}.tif"
+        tifffile.imwrite(path, DEEP[..., :3], photometric="rgb", compression=packed)
+        damaged = bytearray(path.read_bytes())
+        damaged[len(damaged) // 2] ^= 0xFF
+        damaged[len(damaged) // 2 + 1] ^= 0xFF
+        path.write_bytes(damaged)
     (folder / "folder.png").mkdir()
 
 
@@ -259,7 +279,8 @@ def make_files(folder):
         (("denoise", "odd.tif", "-o", "o.tif"), 3, "CIELAB"),
         (("denoise", "lab.tif", "-o", "o.tif"), 3, "mode 'LAB'"),
         (("denoise", "cut.tif", "-o", "o.tif"), 3, "cut.tif"),
-        (("denoise", "packed.tif", "-o", "o.tif"), 3, "save it without any, or with zip's"),
+        (("denoise", "lzw.tif", "-o", "o.tif"), 3, "cannot read lzw.tif"),
+        (("denoise", "zlib.tif", "-o", "o.tif"), 3, "cannot read zlib.tif"),
         (("denoise", "folder.png", "-o", "o.png"), 3, "is a folder"),
         (("denoise", "photo.png", "-o", "o"), 1, "must end in .png"),
         (("denoise", "photo.png", "-o", "none/o.png"), 5, "none does not exist"),
@@ -290,6 +311,11 @@ def test_a_picture_too_large(run, tmp_path, monkeypatch):
     done = run("denoise", "photo.png")
     assert done.exit_code == 3
     assert "photo.png is too large" in done.output
+    # One that Pillow does not know, and so has not measured.
+    tifffile.imwrite("wide.tif", DEEP[..., :3].astype(np.float64), photometric="rgb")
+    done = run("denoise", "wide.tif")
+    assert done.exit_code == 3
+    assert "wide.tif is too large: 2376 values, and at most 800 are read" in done.output
 
 
 def test_without_tifffile_it_says_what_to_install(run, tmp_path, monkeypatch):
@@ -302,6 +328,25 @@ def test_without_tifffile_it_says_what_to_install(run, tmp_path, monkeypatch):
         assert "pip install tifffile" in done.output
         assert not (tmp_path / "o.tif").exists()
     assert run("denoise", "deep.png", "-o", "o.png").exit_code == 0
+
+
+def test_without_imagecodecs_it_says_what_to_install(tmp_path):
+    png16(tmp_path / "deep.png", DEEP[..., :3])
+    tifffile.imwrite(tmp_path / "deep.tif", DEEP[..., :3], photometric="rgb")
+    tifffile.imwrite(tmp_path / "lzw.tif", DEEP[..., :3], photometric="rgb", compression="lzw")
+    before = sorted(os.listdir(tmp_path))
+    # In another process, since tifffile looks for it only once.
+    code = (
+        "import sys; sys.modules['imagecodecs'] = None; from polyspan.cli import main;"
+        "sys.argv = ['polyspan', 'denoise', *sys.argv[1:]]; main()"
+    )
+    for words in (("deep.png", "-o", "o.tif"), ("deep.tif", "-o", "o.png"), ("lzw.tif",)):
+        command = [sys.executable, "-c", code, *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert "pip install imagecodecs" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert sorted(os.listdir(tmp_path)) == before
 
 
 def test_a_shell_sees_no_traceback(tmp_path):

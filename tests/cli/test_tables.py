@@ -25,6 +25,10 @@ def csv(tmp_path, text, encoding="utf-8"):
         ("a\tb\n-1e-3\t\n+3\tnan\n", ("a", "b"), [[-1e-3, np.nan], [3, np.nan]]),
         ('"a, b",c\n1,null\n 2, 3\n', ("a, b", "c"), [[1, np.nan], [2, 3]]),
         ("a,1\n1,2\n", ("a", "1"), [[1, 2]]),
+        ("\n\na;b\n1;2\n", ("a", "b"), [[1, 2]]),
+        ("a,b\n1,\n  \n3,4\n", ("a", "b"), [[1, np.nan], [3, 4]]),
+        ('"a\nz",b\n1,2\n', ("a\nz", "b"), [[1, 2]]),
+        ("True,b\n1,2\n", ("True", "b"), [[1, 2]]),
     ],
 )
 def test_csv_as_it_comes(tmp_path, text, names, rows):
@@ -101,9 +105,17 @@ def test_texts_are_named(tmp_path):
     ("text", "code", "message"),
     [
         ("", Code.UNREADABLE, "is empty"),
+        ("\na,b\n\n", Code.DATA, "has a header but no samples"),
         ("a,b\n", Code.DATA, "has a header but no samples"),
         ("a,b\n1,2\n1,2,3\n", Code.UNREADABLE, "line 3: 3 cells, but 2"),
-        ("a,b\n1,2\n1\n", Code.UNREADABLE, "line 3: 1 cells, but 2"),
+        ("a,b\n1,2\n1\n", Code.UNREADABLE, "line 3: 1 cell, but 2"),
+        ("a,b\n1,2,3\n4,5,6\n", Code.UNREADABLE, "line 2: 3 cells, but 2"),
+        ("a,b\n0,2,3\n1,5,6\n", Code.UNREADABLE, "line 2: 3 cells, but 2"),
+        ("a,b,c\n1,2\n3,4\n", Code.UNREADABLE, "line 2: 2 cells, but 3"),
+        ("1,2\n\n3,4,5\n", Code.UNREADABLE, "line 3: 3 cells, but 2"),
+        ('a,b\n"1\n",2\n3\n', Code.UNREADABLE, "line 4: 1 cell, but 2"),
+        ('a,b\n1,2\n3,"4\n', Code.UNREADABLE, "EOF inside string starting at row 2"),
+        ("\n\n", Code.UNREADABLE, "is empty"),
         ("a,a\n1,2\n", Code.DATA, "more than one column called a"),
     ],
 )

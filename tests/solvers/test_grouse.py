@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
-from polyspan.solvers.grouse import GrouseRules, closeness_step, learn_by_grouse, sweep
+from polyspan.solvers.grouse import GrouseRules, closeness_step, learn_by_grouse
+from polyspan.solvers.grouse_sweep import sweep
 from polyspan.solvers.masked_preparation import Holes, prepare_masked
 
 

@@ -15,7 +15,7 @@ from polyspan.geometry import draw_bases
 from polyspan.models.checks import check_columns_observed, check_subspace_dim
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.robust import RobustMiCUSaL
-from polyspan.solvers.grouse import GrouseRules, sweep
+from polyspan.solvers.grouse import GrouseRules
 from polyspan.solvers.masked_preparation import Holes, observed_mean
 
 
@@ -152,6 +152,8 @@ class GROUSE(UnionWithHoles):
         self, basis: np.ndarray, X: np.ndarray, holes: Holes, order: np.ndarray, t: int
     ) -> np.ndarray:
         """Visit samples once; the basis is orthonormalised again, as rounding adds up."""
+        from polyspan.solvers.grouse_sweep import sweep  # loads numba
+
         values = np.where(holes.missing, 0.0, X).astype(np.float64)
         greedy = isinstance(self.step_size, str)
         step = 0.0 if greedy else float(self.step_size) / t

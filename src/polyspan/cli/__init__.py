@@ -15,6 +15,6 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         # What the other commands need comes along: the extra `cli` of pyproject.toml.
-        needed = "typer rich skops pandas pyarrow pillow tifffile"
+        needed = "typer rich skops pandas pyarrow pillow tifffile imagecodecs"
         sys.exit(f"polyspan: {error.name} is not installed: pip install {needed}")
     run()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polyspan.cli.failures import Code, CommandError, say
-
-#: Cells that mean "missing", as pandas reads them by default; compared without regard to case.
-MISSING = frozenset(
-    ("", "na", "n/a", "nan", "-nan", "null", "none", "<na>", "#n/a", "#na", "#n/a n/a", "1.#ind")
-)
+from polyspan.cli.failures import Code, CommandError, counted, say
 
 
 @dataclass(frozen=True)
@@ -22,6 +19,8 @@ class Layout:
     delimiter: str
     names: tuple[str, ...] | None
     """None where the file has no header."""
+    first_row: int = 0
+    """How many lines stand before the first row: blank ones, and the header."""
 
 
 def read_csv(path: Path, header: str) -> tuple[Any, Layout]:
@@ -33,8 +32,21 @@ def read_csv(path: Path, header: str) -> tuple[Any, Layout]:
     header : {"auto", "yes", "no"}
         "auto": the first line is a header where one of its cells is no number.
     """
-    layout = _find_layout(path, header)
-    return _parse(path, layout, **_exact_numbers()), layout
+    import pandas as pd
+
+    with _csv_errors(path):
+        layout = _find_layout(path, header)
+        try:
+            frame = _parse(path, layout, **_exact_numbers())
+        except pd.errors.EmptyDataError as error:
+            raise CommandError(f"{path} has a header but no samples") from error
+        except pd.errors.ParserError:
+            _check_lengths(path, layout)  # names the line as an editor counts it
+            raise
+        # pandas fills short lines up with missing cells.
+        if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
+            _check_lengths(path, layout)
+    return frame, layout
 
 
 def read_text(path: Path, layout: Layout) -> Any:
@@ -45,15 +57,6 @@ def read_text(path: Path, layout: Layout) -> Any:
 def write_csv(frame: Any, path: Path, layout: Layout) -> None:
     """Write a data frame; numbers in the shortest form that reads back to the same bits."""
     frame.to_csv(path, index=False, header=layout.names is not None, sep=layout.delimiter)
-
-
-def is_number(cell: str) -> bool:
-    """Tell whether a cell is a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _exact_numbers() -> dict[str, str]:
@@ -72,49 +75,75 @@ def _parse(path: Path, layout: Layout, **options: Any) -> Any:
         path,
         sep=layout.delimiter,
         header=None,
-        skiprows=0 if layout.names is None else 1,
+        skiprows=layout.first_row,
         encoding="utf-8-sig",
         skipinitialspace=True,
         low_memory=False,
         **options,
     )
     if layout.names is not None:
+        if frame.shape[1] != len(layout.names):
+            raise pd.errors.ParserError(
+                f"{len(layout.names)} names of columns, but {frame.shape[1]} columns"
+            )
         frame.columns = list(layout.names)
     return frame
 
 
 def _find_layout(path: Path, header: str) -> Layout:
-    """Read the file once, to find the header and to see that all rows are of one length."""
+    """Look at the first line that is not blank."""
+    with path.open(encoding="utf-8-sig") as file:
+        n_blank, line = next(((k, line) for k, line in enumerate(file) if line.strip()), (0, ""))
+    bare = Layout(max(",;\t", key=line.count), None)
+    # A cell that pandas reads neither as a number nor as missing is a name.
+    named = any(kind.kind not in "iuf" for kind in _parse(path, bare, nrows=1).dtypes)
+    if header == "no" or (header == "auto" and not named):
+        return bare
+    cells = _parse(path, bare, nrows=1, dtype=str, na_filter=False).iloc[0]
+    names = _names(path, [cell.strip() for cell in cells])
+    return Layout(bare.delimiter, names, n_blank + 1)
+
+
+@contextmanager
+def _csv_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of pandas into messages."""
+    import pandas as pd
+
+    try:
+        yield
+    except pd.errors.EmptyDataError as error:
+        raise CommandError(f"{path} is empty", Code.UNREADABLE) from error
+    except pd.errors.ParserError as error:
+        # "Error tokenizing data. C error: EOF inside string starting at row 3"
+        reason = str(error).rpartition("error: ")[2].strip()
+        raise CommandError(
+            f"cannot read {path}: {reason}; mend the file", Code.UNREADABLE
+        ) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise CommandError(
+            f"{path} is not a CSV file in UTF-8: {error}", Code.UNREADABLE
+        ) from error
+
+
+def _check_lengths(path: Path, layout: Layout) -> None:
+    """Refuse a file with a line that is shorter or longer than the first.
+
+    By the csv module, since pandas cannot tell a short line from one that ends in an empty cell.
+    """
     # newline="" leaves line ends to the csv module, which knows about those inside quotes.
     with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            line = file.readline()
-            delimiter = max(",;\t", key=line.count)
-            file.seek(0)
-            rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
-            first = next((row for row in rows if row), None)
-            if first is None:
-                raise CommandError(f"{path} is empty", Code.UNREADABLE)
-            n_rows = 1
-            for row in rows:
-                n_rows += bool(row)
-                if row and len(row) != len(first):
-                    raise CommandError(
-                        f"{path}, line {rows.line_num}: {len(row)} cells, but {len(first)} in the "
-                        "first line: mend the file",
-                        Code.UNREADABLE,
-                    )
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise CommandError(
-                f"{path} is not a CSV file in UTF-8: {error}", Code.UNREADABLE
-            ) from error
-    cells = [cell.strip() for cell in first]
-    named = any(not is_number(cell) and cell.lower() not in MISSING for cell in cells)
-    if header == "no" or (header == "auto" and not named):
-        return Layout(delimiter, None)
-    if n_rows == 1:
-        raise CommandError(f"{path} has a header but no samples")
-    return Layout(delimiter, _names(path, cells))
+        rows = csv.reader(file, delimiter=layout.delimiter, skipinitialspace=True)
+        n_cells = 0
+        for row in rows:
+            if row in ([], [""]):  # blank
+                continue
+            n_cells = n_cells or len(row)
+            if len(row) != n_cells:
+                raise CommandError(
+                    f"{path}, line {rows.line_num}: {counted(len(row), 'cell')}, but {n_cells} in "
+                    "the first line: mend the file",
+                    Code.UNREADABLE,
+                )
 
 
 def _names(path: Path, cells: list[str]) -> tuple[str, ...]:

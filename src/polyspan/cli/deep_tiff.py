@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,15 @@ def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
                     Code.UNREADABLE,
                 )
             page = file.pages[0]
+            _check_size(path, page.size)
             pixels = page.asarray()
-    except (tifffile.TiffFileError, ValueError) as error:
-        # tifffile leaves LZW and JPEG inside TIFF to imagecodecs, which is large.
-        packed = "imagecodecs" in str(error)
-        reason = "its compression is not known: save it without any, or with zip's"
-        raise CommandError(
-            f"cannot read {path}: {reason if packed else error}", Code.UNREADABLE
-        ) from error
+    except (ValueError, RuntimeError, zlib.error) as error:  # the codecs raise the last two
+        if "imagecodecs" in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
+            raise CommandError(
+                f"{path}: the compression of this TIFF needs imagecodecs: pip install imagecodecs, "
+                "or save it without any, or with zip's"
+            ) from error
+        raise CommandError(f"cannot read {path}: {error}", Code.UNREADABLE) from error
     if page.axes == "SYX":
         pixels = np.moveaxis(pixels, 0, -1)
     if page.photometric not in (_GRAY, _COLOUR) or page.axes not in ("YX", "YXS", "SYX"):
@@ -49,6 +51,22 @@ def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
     orientation = page.tags.get(274)
     colours = 3 if page.photometric == _COLOUR else 1
     return pixels, colours, 1 if orientation is None else int(orientation.value)
+
+
+def _check_size(path: Path, n_values: int) -> None:
+    """Refuse what the header says is too large, by Pillow's limit and for four channels.
+
+    Pillow has not looked at the files that it does not know.
+    """
+    from PIL import Image
+
+    most = Image.MAX_IMAGE_PIXELS
+    if most is not None and n_values > 8 * most:  # Pillow warns at its limit, refuses at twice it
+        raise CommandError(
+            f"{path} is too large: {n_values} values, and at most {8 * most} are read; cut it "
+            "into parts",
+            Code.UNREADABLE,
+        )
 
 
 def write_tiff(

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.cli.deep_png import find_imagecodecs, is_deep_png, read_deep_png, write_deep_png
 from polyspan.cli.deep_tiff import find_tifffile, is_tiff, read_tiff, write_tiff
 from polyspan.cli.failures import Code, CommandError, reading, say, writing
-from polyspan.cli.png16 import is_png16, read_png16, write_png16
 from polyspan.files import whole_file
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
@@ -45,6 +45,11 @@ class Picture:
         return None if self.pixels.ndim == 2 else -1
 
     @property
+    def several(self) -> bool:
+        """Whether a pixel has more than one value."""
+        return self.pixels.ndim == 3 or self.alpha is not None
+
+    @property
     def most(self) -> float:
         """The level that counts as 1."""
         kind = self.pixels.dtype
@@ -72,8 +77,8 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
         try:
             with pillow.Image.open(path) as image:
                 _check_frames(path, image)
-                if is_png16(path):
-                    return _from_png16(path, image)
+                if is_deep_png(path):
+                    return _from_deep_png(path, image)
                 if _beyond_pillow(image):
                     return _from_tiff(path, _about(image, image))
                 image.load()
@@ -117,6 +122,8 @@ def check_ending(picture: Picture, path: Path) -> None:
         )
     if _as_deep_tiff(picture, path):
         find_tifffile(path)
+    if _as_deep_png(picture, path):
+        find_imagecodecs(path)
 
 
 def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bool) -> None:
@@ -136,8 +143,8 @@ def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bo
         pixels = np.dstack([pixels, alpha])
     profile = picture.about.get("icc_profile")
     with writing(path), whole_file(path, overwrite=force) as part:
-        if ending == ".png" and kind == np.uint16 and pixels.ndim == 3:
-            write_png16(pixels, part, profile)
+        if _as_deep_png(picture, path):
+            write_deep_png(pixels, part, profile)
         elif _as_deep_tiff(picture, path):
             write_tiff(pixels, n_colours, part, profile)
         else:
@@ -146,9 +153,13 @@ def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bo
 
 def _as_deep_tiff(picture: Picture, path: Path) -> bool:
     """Tell whether a result must be a TIFF that Pillow cannot write."""
-    several = picture.pixels.ndim == 3 or picture.alpha is not None
-    deep = picture.depth and (several or picture.pixels.dtype == np.float64)
+    deep = picture.depth and (picture.several or picture.pixels.dtype == np.float64)
     return bool(deep and path.suffix.lower() in TIFF)
+
+
+def _as_deep_png(picture: Picture, path: Path) -> bool:
+    """Tell whether a result must be a PNG that Pillow cannot write."""
+    return picture.depth == "16 bits" and picture.several and path.suffix.lower() == ".png"
 
 
 def _save(pixels: np.ndarray, part: Path, picture: Picture) -> None:
@@ -213,13 +224,11 @@ def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
     return _split(path, np.array(image), n_colours, about, lossy=lossy)
 
 
-def _from_png16(path: Path, image: Any) -> Picture:
-    image.load()
-    turn = image.getexif().get(_ORIENTATION, 1)
-    if "transparency" in image.info:
-        say("note", f"the transparent colour of {path} is not kept: save transparency as a channel")
-    pixels = read_png16(path)
+def _from_deep_png(path: Path, image: Any) -> Picture:
+    image.load()  # what stands behind the pixels: the orientation may
+    pixels = read_deep_png(path)
     n_colours = 1 if pixels.shape[2] == 2 else 3
+    turn = image.getexif().get(_ORIENTATION, 1)
     return _split(path, upright(pixels, turn), n_colours, _about(image, image))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.cli.csv_files import Layout, check_unique, is_number, read_csv
+from polyspan.cli.csv_files import Layout, check_unique, read_csv
 from polyspan.cli.failures import Code, CommandError, counted, reading, say
 
 ENDINGS = (".npy", ".npz", ".csv", ".parquet")
@@ -226,12 +226,10 @@ def _numbers(path: Path, table: Table, used: list[int]) -> np.ndarray:
     if text:
         names = [str(k) if table.names is None else table.names[k] for k in text]
         cells = frame.iloc[:, text[0]]
-        row = next(
-            (i for i, c in enumerate(cells) if not pd.isna(c) and not is_number(str(c))), None
-        )
-        example = "" if row is None else f" (row {row} of {names[0]}: {str(cells.iloc[row])!r})"
+        wrong = np.flatnonzero(cells.notna() & pd.to_numeric(cells, errors="coerce").isna())
+        at = f" (row {wrong[0]} of {names[0]}: {str(cells.iloc[wrong[0]])!r})" if len(wrong) else ""
         raise CommandError(
-            f"{path} has {counted(len(text), 'column')} with cells that are not numbers{example}: "
+            f"{path} has {counted(len(text), 'column')} with cells that are not numbers{at}: "
             f"leave out with --drop {','.join(names[:10])}{', …' * (len(names) > 10)}, or choose "
             "with --columns"
         )

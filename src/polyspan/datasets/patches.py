@@ -1,4 +1,8 @@
-"""Images as samples: cut into patches, and put together again."""
+"""Images as samples: cut into patches, and put together again.
+
+By hand, on NumPy's windows, because the patches of `sklearn.feature_extraction.image` know no step
+between patches on the way back.
+"""
 
 from __future__ import annotations
 

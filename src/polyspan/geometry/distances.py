@@ -1,4 +1,7 @@
-"""Distances and angles between subspaces (Sec. II of the paper)."""
+"""Distances and angles between subspaces (Sec. II of the paper).
+
+The angles are by hand because `scipy.linalg.subspace_angles` takes NumPy arrays only.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A smooth guess at missing pixels: the start of inpainting."""
+"""A smooth guess at missing pixels: the start of inpainting.
+
+By hand, on SciPy's sparse solver, because SciPy's own interpolators of scattered points are either
+piecewise (`griddata`) or dense (`RBFInterpolator`).
+"""
 
 from __future__ import annotations
 

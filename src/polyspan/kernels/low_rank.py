@@ -1,4 +1,8 @@
-"""A Nyström map: explicit coordinates of rank r in place of an N×N kernel matrix."""
+"""A Nyström map: explicit coordinates of rank r in place of an N×N kernel matrix.
+
+By hand because `sklearn.kernel_approximation.Nystroem` draws its landmarks itself and keeps
+directions that are rounding.
+"""
 
 from __future__ import annotations
 

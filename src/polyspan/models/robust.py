@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from sklearn.base import ClusterMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,12 +13,10 @@ from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import shifted
 from polyspan.models.shared_rows import fit_blocks, source_for
 from polyspan.models.streaming import StreamLearner
+from polyspan.solvers.grouse import GrouseRules, learn_by_grouse
 from polyspan.solvers.masked import MaskedProblem
 from polyspan.solvers.micusal import Rules
 from polyspan.solvers.problem import Monitor, Problem, Solution
-
-if TYPE_CHECKING:
-    from polyspan.solvers.grouse import GrouseRules
 
 
 class RobustMiCUSaL(ClusterMixin, StreamLearner, UnionWithHoles):  # type: ignore[misc]
@@ -210,16 +208,11 @@ class RobustMiCUSaL(ClusterMixin, StreamLearner, UnionWithHoles):  # type: ignor
         return super()._or_pooled(problem, best, pooled) if self.solver == "mm" else best
 
     def _grouse_rules(self) -> GrouseRules:
-        # Imported here: numba takes a second to load, and no other solver needs it.
-        from polyspan.solvers.grouse import GrouseRules
-
         return GrouseRules(float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol))
 
     def _learn(self, problem: Problem, bases: Array, monitor: Monitor | None) -> list[Solution]:
         if self.solver == "mm":
             return super()._learn(problem, bases, monitor)
-        from polyspan.solvers.grouse import learn_by_grouse
-
         assert isinstance(problem, MaskedProblem)
         rules = self._grouse_rules()
         return [

@@ -1,8 +1,9 @@
 """Many small symmetric systems at once, one per sample and subspace.
 
-LAPACK takes them one by one, and for systems of a dozen unknowns spends its time between them.
-Elimination step by step over all systems together, the samples along the last axis, is twice as
-fast on a CPU and needs nothing but elementwise operations.
+By hand because LAPACK takes them one by one, and for systems of a dozen unknowns spends its time
+between them. Elimination step by step over all systems together, the samples along the last axis,
+needs nothing but elementwise operations. `numpy.linalg.solve` takes 10 times as long for 10 000
+systems of 5 unknowns in float32, 1.5 times for 12 unknowns in float64 (NumPy 2.4, one thread).
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def pairwise_products(bases: Array) -> Array:
 def invert_together(matrices: Array) -> tuple[Array, Array]:
     """Return the inverses of symmetric positive definite matrices, and their log-determinants.
 
-    Every row is swept in turn; three to six times as fast as LAPACK for a dozen rows in float32.
+    Every row is swept in turn; `numpy.linalg.inv` and `slogdet` take 7 times as long for 12 rows in
+    float32, 1.7 times in float64.
 
     Parameters
     ----------

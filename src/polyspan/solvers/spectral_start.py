@@ -66,7 +66,10 @@ def spectral_labels(
 
 
 def cluster_graph(graph: scipy.sparse.csr_array, n_clusters: int, seed: int) -> np.ndarray:
-    """Cluster the nodes of a graph by k-means on rows of its leading eigenvectors, of norm 1."""
+    """Cluster the nodes of a graph by k-means on rows of its leading eigenvectors, of norm 1.
+
+    `sklearn.cluster.spectral_clustering` does not scale the rows.
+    """
     with warnings.catch_warnings():
         # A graph in several parts is no flaw here: parts are what is sought.
         warnings.filterwarnings("ignore", message="Graph is not fully connected")

@@ -1,0 +1,218 @@
+"""The loops of `lasso.py`, compiled by numba: coordinate descent, and matching pursuit.
+
+The lasso alternates sweeps over coordinates, which find the signs, with Newton steps on the
+coordinates that are not zero, which are then exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+# Sweeps over the coordinates that are not zero, before a Newton step: cheap, and they settle most
+# of the signs.
+SWEEPS = 20
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _sweep(
+    gram: Any, own: int, weight: float, code: Any, gradient: Any, active_only: bool
+) -> float:  # pragma: no cover - compiled
+    """Visit every coordinate once, or those that are not zero; return the largest change.
+
+    `gradient` holds Yᵀ(y - Yc). A coordinate that stays zero costs one comparison.
+    """
+    n = len(code)
+    largest = 0.0
+    for j in range(n):
+        square = gram[j, j]
+        if j == own or square <= 0.0 or (active_only and code[j] == 0.0):
+            continue
+        z = gradient[j] + square * code[j]
+        new = 0.0
+        if z > weight:
+            new = (z - weight) / square
+        elif z < -weight:
+            new = (z + weight) / square
+        step = new - code[j]
+        if step != 0.0:
+            code[j] = new
+            row = gram[j]
+            for i in range(n):
+                gradient[i] -= step * row[i]
+            largest = max(largest, abs(step) * square)
+    return largest
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _newton(  # noqa: C901 - plain loops are what compiles well
+    gram: Any, own: int, weight: float, code: Any, gradient: Any, active: Any, work: Any, step: Any
+) -> None:  # pragma: no cover - compiled
+    """Solve for the coordinates that are not zero with their signs held, up to the first change.
+
+    Between two changes of sign the objective is a parabola, and this its minimum: descent by
+    coordinates alone would take hundreds of sweeps where samples are nearly dependent.
+    """
+    k = 0
+    for j in range(len(code)):
+        if code[j] != 0.0:
+            active[k] = j
+            k += 1
+    for a in range(k):
+        row = gram[active[a]]
+        for b in range(a):
+            x = row[active[b]]
+            for i in range(b):
+                x -= work[a, i] * work[b, i]
+            work[a, b] = x * work[b, b]
+        x = row[active[a]]
+        floor = 1e-10 * x
+        for i in range(a):
+            x -= work[a, i] * work[a, i]
+        if x <= floor:
+            return  # dependent samples: leave it to the sweeps
+        work[a, a] = 1.0 / np.sqrt(x)
+    for a in range(k):
+        j = active[a]
+        x = gradient[j] - (weight if code[j] > 0 else -weight)
+        for i in range(a):
+            x -= work[a, i] * step[i]
+        step[a] = x * work[a, a]
+    for a in range(k - 1, -1, -1):
+        step[a] *= work[a, a]
+        for i in range(a):
+            step[i] -= work[a, i] * step[a]
+    share, first = 1.0, -1
+    for a in range(k):
+        c = code[active[a]]
+        if (c + step[a]) * c < 0.0 and -c / step[a] < share:
+            share, first = -c / step[a], a
+    for a in range(k):
+        j = active[a]
+        change = share * step[a]
+        code[j] = 0.0 if a == first else code[j] + change
+        row = gram[j]
+        for i in range(len(code)):
+            gradient[i] -= change * row[i]
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _violation(
+    own: int, weight: float, code: Any, gradient: Any
+) -> float:  # pragma: no cover - compiled
+    """Return by how much the optimality conditions are missed."""
+    worst = 0.0
+    for j in range(len(code)):
+        if j == own:
+            continue
+        if code[j] > 0.0:
+            miss = abs(gradient[j] - weight)
+        elif code[j] < 0.0:
+            miss = abs(gradient[j] + weight)
+        else:
+            miss = max(abs(gradient[j]) - weight, 0.0)
+        worst = max(worst, miss)
+    return worst
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def lasso_block(
+    gram: Any, first: int, weights: Any, codes: Any, max_rounds: int, tol: float
+) -> int:  # pragma: no cover - compiled
+    """Solve the lasso of consecutive samples; return how many did not converge."""
+    n = gram.shape[0]
+    failed = 0
+    gradient, step = np.empty(n), np.empty(n)
+    active = np.empty(n, dtype=np.int64)
+    work = np.empty((n, n))
+    for k in range(codes.shape[0]):
+        own, weight, code = first + k, weights[k], codes[k]
+        for i in range(n):
+            gradient[i] = gram[own, i]
+        settled = False
+        for _ in range(max_rounds):
+            _sweep(gram, own, weight, code, gradient, False)
+            for _ in range(SWEEPS):
+                _sweep(gram, own, weight, code, gradient, True)
+            _newton(gram, own, weight, code, gradient, active, work, step)
+            if _violation(own, weight, code, gradient) <= tol * weight:
+                settled = True
+                break
+        if not settled:
+            failed += 1
+    return failed
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def omp_block(  # noqa: C901 - plain loops are what compiles well
+    gram: Any, first: int, k_most: int, tol: float, codes: Any, chosen: Any
+) -> None:  # pragma: no cover
+    """Run orthogonal matching pursuit of consecutive samples, by a growing Cholesky factor."""
+    n = gram.shape[0]
+    factor = np.empty((k_most, k_most))
+    right = np.empty(k_most)
+    half = np.empty(k_most)
+    coef = np.empty(k_most)
+    alpha = np.empty(n)
+    for b in range(codes.shape[0]):
+        own = first + b
+        picked = chosen[b]
+        for i in range(n):
+            alpha[i] = gram[own, i]
+        k = 0
+        while k < k_most:
+            best, value = -1, 0.0
+            for i in range(n):
+                if i == own or gram[i, i] <= 0.0:
+                    continue
+                a = abs(alpha[i])
+                if a > value:
+                    taken = False
+                    for j in range(k):
+                        if picked[j] == i:
+                            taken = True
+                    if not taken:
+                        best, value = i, a
+            if best < 0 or value <= 1e-12 * gram[own, own]:
+                break
+            # The new row of the factor; a sample in the span of those chosen adds nothing.
+            square = gram[best, best]
+            for j in range(k):
+                x = gram[best, picked[j]]
+                for i in range(j):
+                    x -= factor[k, i] * factor[j, i]
+                factor[k, j] = x / factor[j, j]
+                square -= factor[k, j] * factor[k, j]
+            if square <= 1e-12 * gram[best, best]:
+                break
+            factor[k, k] = np.sqrt(square)
+            picked[k] = best
+            right[k] = gram[own, best]
+            x = right[k]
+            for i in range(k):
+                x -= factor[k, i] * half[i]
+            half[k] = x / factor[k, k]
+            k += 1
+            for j in range(k - 1, -1, -1):
+                x = half[j]
+                for i in range(j + 1, k):
+                    x -= factor[i, j] * coef[i]
+                coef[j] = x / factor[j, j]
+            left = gram[own, own]
+            for j in range(k):
+                left -= half[j] * half[j]
+            for i in range(n):
+                alpha[i] = gram[own, i]
+            for j in range(k):
+                c = coef[j]
+                row = gram[picked[j]]
+                for i in range(n):
+                    alpha[i] -= c * row[i]
+            if left <= tol * gram[own, own]:
+                break
+        for j in range(k):
+            codes[b, j] = coef[j]
+        for j in range(k, k_most):
+            picked[j] = -1

@@ -1,0 +1,22 @@
+"""What is imported only where it is used."""
+
+import subprocess
+import sys
+
+CODE = """
+import sys
+import numpy as np
+import polyspan, polyspan.baselines, polyspan.cli.run
+X = np.random.RandomState(0).standard_normal((40, 6))
+polyspan.MiCUSaL(2, 2, random_state=0).fit(X).predict(X)
+X[::7, 1] = np.nan
+polyspan.RobustMiCUSaL(2, 2, random_state=0).fit(X)
+assert "numba" not in sys.modules, "before a compiled solver"
+polyspan.baselines.GROUSE(2, n_sweeps=1, random_state=0).fit(X)
+assert "numba" in sys.modules, "by a compiled solver"
+"""
+
+
+def test_numba_is_imported_only_by_what_it_compiles():
+    # In another process: here other tests have imported it.
+    subprocess.run([sys.executable, "-c", CODE], check=True)
