@@ -4,12 +4,17 @@ VENV ?= .venv
 TORCH ?= 2.13.0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Floors are tested with the lowest Python as well, where it is there.
+FLOOR_VENV := .venv-floor
+FLOOR_PYTHON ?= $(shell command -v python3.11 || echo $(PYTHON))
+FLOOR_READY := $(FLOOR_VENV)/.ready
 
-.PHONY: help demo test lint torch bench bench-compare format clean
+.PHONY: help demo test test-floor lint torch bench bench-compare format clean
 
 help:
 	@echo "make demo    what polyspan does, in a table and a picture (under a minute, after the installation)"
 	@echo "make test    all tests, with coverage"
+	@echo "make test-floor  all tests, with the lowest versions that pyproject.toml allows"
 	@echo "make lint    ruff and mypy"
 	@echo "make torch   adds PyTorch to the environment, for the tests that need it"
 	@echo "make bench   ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
@@ -25,6 +30,17 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered
+
+$(FLOOR_READY): pyproject.toml tools/floor_constraints.py
+	rm -rf $(FLOOR_VENV)
+	$(FLOOR_PYTHON) -m venv $(FLOOR_VENV)
+	$(FLOOR_VENV)/bin/python tools/floor_constraints.py > $(FLOOR_VENV)/constraints.txt
+	$(FLOOR_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(FLOOR_VENV)/constraints.txt --editable ".[dev]"
+	touch $@
+
+test-floor: $(FLOOR_READY)
+	$(FLOOR_VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -45,4 +61,4 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLOOR_VENV) build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

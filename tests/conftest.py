@@ -1,6 +1,7 @@
 """Fixtures and settings that all tests share."""
 
 import os
+from importlib.util import find_spec
 
 # Read by SciPy when it is first imported; without it scikit-learn skips its array API checks.
 os.environ["SCIPY_ARRAY_API"] = "1"
@@ -9,6 +10,8 @@ import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from support import Accelerator, can_run, require_torch
 
 # Fits take milliseconds to seconds on a busy machine: no deadline, and nothing depends on time.
 settings.register_profile(
@@ -20,29 +23,8 @@ settings.register_profile(
 )
 settings.load_profile("polyspan")
 
-
-def require_torch():
-    """Return the namespace of PyTorch; where it is missing skip, but fail in CI."""
-    try:
-        import array_api_compat.torch as torch
-    except ImportError as error:
-        if os.environ.get("CI") or os.environ.get("POLYSPAN_REQUIRE_TORCH"):
-            pytest.fail(f"PyTorch is missing, which is required here ({error}): run make torch")
-        pytest.skip("PyTorch is not installed: run make torch")
-    return torch
-
-
-class Accelerator:
-    """array-api-strict whose new arrays lie on a device that is not the CPU.
-
-    It refuses to mix devices and to hand its arrays to NumPy, as a GPU does: what runs here has
-    no hidden transfer. `asarray` is all that tests need of it.
-    """
-
-    device = array_api_strict.Device("device1")
-
-    def asarray(self, a, **options):
-        return array_api_strict.asarray(a, device=self.device, **options)
+# scikit-learn has callbacks since 1.9.
+collect_ignore = [] if find_spec("sklearn.callback") else ["models/test_callbacks.py"]
 
 
 @pytest.fixture(params=["numpy", "strict", "torch"])
@@ -57,3 +39,12 @@ def xp(request):
 def accelerator():
     """Return a namespace that behaves like that of a GPU."""
     return Accelerator()
+
+
+def pytest_collection_modifyitems(items):
+    """Leave out scikit-learn's checks for array namespaces and devices that are not here."""
+    items[:] = [
+        item
+        for item in items
+        if not hasattr(item, "callspec") or can_run(item.callspec.params.get("check"))
+    ]

@@ -9,12 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import polyspan.solvers.batched as batched
 import polyspan.solvers.batched_runs as batched_runs
-from conftest import require_torch
 from polyspan import MiCUSaL
 from polyspan.arrays import to_numpy
 from polyspan.batch import fit_micusal
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
+from support import require_torch
 
 
 def problems(n=5, sizes=(20, 25, 15), n_features=16, subspace_dim=3, noise=0.1):

@@ -10,13 +10,13 @@ import polyspan
 
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
-    "arrays", "geometry", "kernels", "solvers", "metrics", "datasets", "distributed", "sources",
-    "models", "baselines", "model_selection", "batch", "images", "plotting", "compare", "files",
-    "saved_types", "persistence", "cli",
+    "_sklearn", "arrays", "geometry", "kernels", "solvers", "metrics", "datasets", "distributed",
+    "sources", "models", "baselines", "model_selection", "batch", "images", "plotting", "compare",
+    "files", "saved_types", "persistence", "cli",
 ]  # fmt: skip
 ONLY = {
-    "metrics": {"arrays", "geometry"},
-    "datasets": {"arrays", "geometry"},
+    "metrics": {"_sklearn", "arrays", "geometry"},
+    "datasets": {"_sklearn", "arrays", "geometry"},
 }
 MAY_PLOT = {"compare", "cli"}
 FRAMEWORKS = {"torch", "cupy", "jax", "dask", "tensorflow"}
@@ -56,6 +56,22 @@ def breaches(path, root=ROOT):
             yield f"{own} imports {module}"
 
 
+def private_names(path):
+    """Yield what a file imports of scikit-learn that is private, or not in every release."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            top, *rest = name.split(".")
+            if top == "sklearn" and (
+                rest[:1] == ["callback"] or any(part.startswith("_") for part in rest)
+            ):
+                yield name
+
+
 def framework_checks(path):
     """Yield where a file asks which framework an array is of."""
     for node in ast.walk(ast.parse(path.read_text())):
@@ -82,6 +98,30 @@ def test_a_breach_is_noticed(tmp_path):
     bad.parent.mkdir()
     bad.write_text("from polyspan.solvers.updates import power_update\n")
     assert list(breaches(bad, tmp_path)) == ["geometry imports polyspan.solvers.updates"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in FILES if p != ROOT / "_sklearn.py"],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_private_names_of_scikit_learn_are_in_one_file(path):
+    assert list(private_names(path)) == []
+
+
+def test_a_private_name_is_noticed(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "from sklearn.base import BaseEstimator, _fit_context\n"
+        "from sklearn.utils._mask import indices_to_mask\n"
+        "import sklearn.callback\n"
+        "from sklearn.utils import check_array\n"
+    )
+    assert list(private_names(bad)) == [
+        "sklearn.base._fit_context",
+        "sklearn.utils._mask.indices_to_mask",
+        "sklearn.callback",
+    ]
 
 
 @pytest.mark.parametrize(

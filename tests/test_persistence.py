@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import sklearn
 import skops.io
-from sklearn.callback import ProgressBar
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
@@ -138,17 +137,14 @@ def test_another_process_gets_the_same_bits(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), model.transform(X.copy()))
 
 
-def test_names_of_columns_and_output_are_kept_callbacks_are_not(tmp_path):
+def test_names_of_columns_and_output_are_kept(tmp_path):
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(DATA.X, columns=[f"f{k}" for k in range(12)])
-    model = MiCUSaL(2, 2, random_state=0).set_output(transform="pandas")
-    model.set_callbacks(ProgressBar()).fit(X)
+    model = MiCUSaL(2, 2, random_state=0).set_output(transform="pandas").fit(X)
     save_model(model, tmp_path / "m.skops")
     again = load_model(tmp_path / "m.skops")
     assert again.transform(X).equals(model.transform(X))
     assert list(again.feature_names_in_) == list(X.columns)
-    assert not hasattr(again, "_skl_callbacks")
-    assert len(model._skl_callbacks) == 1
 
 
 def test_saving_refuses_what_it_cannot_load(tmp_path):

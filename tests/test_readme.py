@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import require_torch
+from support import require_torch
 
 README = Path(__file__).parents[1] / "README.md"
 PAGES = [README, *sorted((README.parent / "docs").glob("*.md"))]

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, as_array, namespace, to_numpy, transpose
 from polyspan.geometry import estimate_dimension, principal_angles, subspace_distance
 
@@ -95,7 +96,8 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
     labels_true = column_or_1d(labels_true)
     labels_pred = column_or_1d(labels_pred)
     check_consistent_length(labels_true, labels_pred)
-    table = contingency_matrix(labels_true, labels_pred)
+    with plain_settings():
+        table = contingency_matrix(labels_true, labels_pred)
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(1.0 - table[rows, columns].sum() / len(labels_true))
 

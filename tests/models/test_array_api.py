@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from conftest import require_torch
 from polyspan import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
 from polyspan.arrays import device, to_numpy
 from polyspan.baselines import KSubspaces
@@ -22,6 +21,7 @@ from polyspan.metrics import (
     relative_reconstruction_error,
     subspace_distance,
 )
+from support import require_torch
 
 DATA = make_union_of_subspaces(
     (20, 20, 20), n_features=14, subspace_dim=2, spread=0.3, noise=0.05, random_state=0

@@ -328,45 +328,6 @@ def test_the_robust_model_refuses_what_the_plain_one_refuses():
         RobustMCKUSaL(2, 8, kernel="poly", coef0=-5.0, gamma=1.0).fit(X2)
 
 
-class Watcher:
-    """A callback that scores the model after each iteration, and stops the first time."""
-
-    def __init__(self):
-        self.shapes, self.scores = set(), []
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
-        self.shapes.add(X.shape)
-        if context.task_name != "iteration":
-            return False
-        self.scores.append(fitted_estimator.score(X))
-        return True
-
-
-@pytest.mark.parametrize(
-    ("params", "X"),
-    [
-        ({"kernel": "precomputed", "init": "gkiop", "n_init": 1}, K2),
-        ({"init": "gkiop", "n_init": 1}, X2),
-        ({"low_rank": 60, "gamma": 1.0}, X2),
-    ],
-)
-def test_callbacks_see_the_data_and_can_stop(params, X):
-    watcher = Watcher()
-    model = MCKUSaL(2, 8, random_state=0, **params).set_callbacks(watcher).fit(X)
-    assert watcher.shapes == {X.shape}
-    assert model.n_iter_ == 0
-    assert watcher.scores == [pytest.approx(model.score(X))]
-
-
 def test_pickles_and_callables():
     model = fitted(kernel=_dot, gamma=None, kernel_params={"scale": 2.0})
     again = pickle.loads(pickle.dumps(model))

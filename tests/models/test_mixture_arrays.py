@@ -8,10 +8,10 @@ import sklearn
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from conftest import require_torch
 from polyspan import SubspaceMixture
 from polyspan.arrays import device, to_numpy
 from polyspan.datasets import make_union_of_subspaces, mask_entries
+from support import require_torch
 
 X = 2.0 + (
     make_union_of_subspaces(

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import eigsh
 from sklearn.cluster import spectral_clustering
 
+from polyspan._sklearn import plain_settings
 from polyspan.solvers.spectral_start import cluster_graph
 
 # Below this many samples a dense eigensolver is faster and never fails to converge.
@@ -68,7 +69,7 @@ def spectral_labels(
         return np.zeros(affinity.shape[0], dtype=np.int64), int(n_parts)
     if assign_labels == "kmeans":
         return cluster_graph(affinity, n_clusters, seed), int(n_parts)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), plain_settings():
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
         labels = spectral_clustering(
             affinity, n_clusters=n_clusters, random_state=seed, assign_labels=assign_labels

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import ClusterMixin, _fit_context
+from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.baselines.affinity import estimate_n_clusters, spectral_labels
 from polyspan.models.base import UnionOfSubspacesBase
 from polyspan.models.checks import check_subspace_dim
@@ -56,7 +56,7 @@ class GraphClustering(ClusterMixin, UnionOfSubspacesBase):  # type: ignore[misc]
         """Return the sparse, symmetric affinity of samples of norm 1."""
         raise NotImplementedError
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the samples and find a subspace for every cluster.
 

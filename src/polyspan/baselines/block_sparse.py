@@ -7,11 +7,11 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClusterMixin, _fit_context
+from sklearn.base import ClusterMixin
 from sklearn.linear_model import orthogonal_mp_gram
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
+from polyspan._sklearn import Interval, fit_context, plain_settings
 from polyspan.arrays import limit_threads, pass_work
 from polyspan.geometry import draw_bases
 from polyspan.models.base import UnionOfSubspacesBase
@@ -184,7 +184,7 @@ class BlockSparseDictionary(ClusterMixin, UnionOfSubspacesBase):  # type: ignore
         self.tol = tol
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the dictionary.
 
@@ -230,7 +230,10 @@ class BlockSparseDictionary(ClusterMixin, UnionOfSubspacesBase):  # type: ignore
         stale = 0
         n_nonzero = min(self.n_blocks * self.subspace_dim, m, n_atoms)
         for step in range(1, self.max_iter + 1):
-            sparse = orthogonal_mp_gram(atoms.T @ atoms, atoms.T @ X.T, n_nonzero_coefs=n_nonzero)
+            with plain_settings():
+                sparse = orthogonal_mp_gram(
+                    atoms.T @ atoms, atoms.T @ X.T, n_nonzero_coefs=n_nonzero
+                )
             blocks = merge_blocks(np.reshape(sparse, (n_atoms, len(X))).T, self.subspace_dim)
             dictionary = BlockDictionary(atoms, blocks)
             codes = block_omp(X, dictionary, self.n_blocks)

@@ -7,10 +7,9 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.geometry import draw_bases
 from polyspan.models.checks import check_columns_observed, check_subspace_dim
 from polyspan.models.holes import UnionWithHoles
@@ -84,7 +83,7 @@ class GROUSE(UnionWithHoles):
         self.center = center
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspace by several passes over the samples.
 
@@ -118,7 +117,7 @@ class GROUSE(UnionWithHoles):
         self.n_seen_ = len(X)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Turn the subspace towards more samples, in their order.
 

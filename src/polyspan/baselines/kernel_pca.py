@@ -6,9 +6,9 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import clone
 
+from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.models.held_out_noise import NoiseChoice, search_by_noise
 from polyspan.models.kernel_model import KernelModel
 from polyspan.models.mckusal import MCKUSaL
@@ -120,7 +120,7 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
     def _dim(self) -> int:
         return int(self.subspace_dim_)
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the components, and how many where `subspace_dim="noise"`.
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan._sklearn import Interval, StrOptions
 from polyspan.baselines.affinity import symmetric_affinity
 from polyspan.baselines.base import GraphClustering
 from polyspan.baselines.lasso import lasso_codes, omp_codes

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils._param_validation import Interval
 
+from polyspan._sklearn import Interval
 from polyspan.arrays import chunk_rows
 from polyspan.baselines.base import GraphClustering
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import rich
 import typer
-from sklearn.callback import ProgressBar
 
+from polyspan._sklearn import ProgressBar
 from polyspan.cli.failures import CommandError, reading
 from polyspan.cli.tables import Table, model_names, read_table
 from polyspan.persistence import load_model

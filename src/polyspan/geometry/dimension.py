@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
+from polyspan._sklearn import plain_settings
 from polyspan.arrays import to_numpy
 
 
@@ -65,7 +66,8 @@ def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
     if most < k1:
         return float("nan"), most
     k2 = min(k2, most)
-    distances, _ = NearestNeighbors(n_neighbors=k2 + 1).fit(X).kneighbors(X)
+    with plain_settings():
+        distances, _ = NearestNeighbors(n_neighbors=k2 + 1).fit(X).kneighbors(X)
     logs = np.log(np.maximum(distances[:, 1:], np.finfo(X.dtype).tiny))
     estimates = []
     for k in range(k1, k2 + 1):

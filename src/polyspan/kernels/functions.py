@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, identity, is_numpy, namespace, transpose, zeros
 
 #: A name of `sklearn.metrics.pairwise_kernels`, or a function of two samples.
@@ -43,11 +44,12 @@ class Kernel:
         """Return κ(x, y) of all pairs of rows, (len(X), len(Y)), where X lies."""
         if not is_numpy(X):
             return self._by_products(X, Y)
-        if callable(self.name):
-            values = pairwise_kernels(X, Y, metric=self.name, **(self.others or {}))
-        else:
-            parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-            values = pairwise_kernels(X, Y, metric=self.name, filter_params=True, **parameters)
+        parameters = self.others or {}
+        if not callable(self.name):
+            given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            parameters = {**given, "filter_params": True}
+        with plain_settings():
+            values = pairwise_kernels(X, Y, metric=self.name, **parameters)
         values = np.asarray(values)
         if Y is None and not callable(self.name):
             # A product of a matrix with itself may differ from its transpose by rounding.

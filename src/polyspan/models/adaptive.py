@@ -6,9 +6,9 @@ from numbers import Integral, Real
 from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.base import ClusterMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import ClusterMixin
 
+from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.geometry import check_neighbours
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import SubspaceLearner, first_of_the_best, shifted
@@ -140,7 +140,7 @@ class AdaptiveMiCUSaL(ClusterMixin, UnionWithHoles):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the number and the dimension of the subspaces, and learn them.
 

@@ -6,19 +6,22 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import MissingIndicator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._mask import _get_mask
-from sklearn.utils._missing import is_pandas_na, is_scalar_nan
-from sklearn.utils._param_validation import Interval, MissingValues, StrOptions
-from sklearn.utils.validation import (
-    FLOAT_DTYPES,
-    _check_feature_names_in,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_data
 
+from polyspan._sklearn import (
+    Interval,
+    MissingValues,
+    StrOptions,
+    check_feature_names_in,
+    fit_context,
+    get_mask,
+    is_pandas_na,
+    is_scalar_nan,
+    plain_settings,
+)
 from polyspan.models.imputer_choice import Fill, Scaling, learn_fill, sizes_to_try
 from polyspan.models.messages import warn_user
 from polyspan.models.validation import refuse_lazy
@@ -105,7 +108,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.keep_empty_features = keep_empty_features
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the observed entries.
 
@@ -121,7 +124,8 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X, missing = self._validate(X, reset=True)
         self.indicator_ = None
         if self.add_indicator:
-            self.indicator_ = MissingIndicator(error_on_new=False).fit(_marked(X, missing))
+            with plain_settings():
+                self.indicator_ = MissingIndicator(error_on_new=False).fit(_marked(X, missing))
         self._seen = ~missing.all(axis=0)
         rng = check_random_state(self.random_state)
         X = _marked(X, missing)[:, self._seen]
@@ -153,7 +157,9 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not self.keep_empty_features:
             out = out[:, self._seen]
         if self.indicator_ is not None:
-            out = np.hstack([out, self.indicator_.transform(marked).astype(out.dtype)])
+            with plain_settings():
+                marks = self.indicator_.transform(marked)
+            out = np.hstack([out, marks.astype(out.dtype)])
         return np.asarray(out)
 
     def _warn_about_sizes(self, n_samples: int, n_features: int) -> None:
@@ -195,7 +201,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         input_features : array-like of str or None, default=None
         """
         check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
+        names = check_feature_names_in(self, input_features)
         kept = names if self.keep_empty_features else names[self._seen]
         if self.indicator_ is None:
             return np.asarray(kept)
@@ -215,7 +221,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         validate_data(self, given, reset=reset, skip_check_array=True)
         # As numbers, None and pandas' NA are NaN.
-        return X, np.asarray(_get_mask(X, np.nan if lenient else self.missing_values))
+        return X, np.asarray(get_mask(X, np.nan if lenient else self.missing_values))
 
     def _takes_nan(self) -> bool:
         mark = self.missing_values

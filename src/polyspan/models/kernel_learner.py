@@ -9,6 +9,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import KernelCenterer
 
+from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, limit_threads, moved_to, namespace, to_numpy
 from polyspan.kernels import Kernel
 from polyspan.models.kernel_base import KernelUnionBase
@@ -19,7 +20,7 @@ from polyspan.models.kernel_starts import (
     rounding_floor,
     run_start,
 )
-from polyspan.models.kernel_unions import ExactUnion
+from polyspan.models.kernel_unions import ExactUnion, centred_by
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
 from polyspan.solvers.kernel import KernelRules, KernelSolution
@@ -61,8 +62,9 @@ class KernelLearner(KernelUnionBase):
         `X` is what the user gave; `known` says what else the fitted union needs.
         """
         samples = known.pop("samples", X)
-        centerer = KernelCenterer().fit(G)
-        centred = centerer.transform(G)
+        with plain_settings(G):
+            centerer = KernelCenterer().fit(G)
+        centred = centred_by(centerer, G)
         rules = self._rules(rounding_floor(G))
         n_starts = self._n_starts()
         seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=n_starts)]

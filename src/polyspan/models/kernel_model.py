@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
+from polyspan._sklearn import fit_context
 from polyspan.arrays import Array, keep_freed_memory, namespace
 from polyspan.kernels import Kernel
 from polyspan.models.kernel_blocks import fit_low_rank_blocks
 from polyspan.models.kernel_learner import KernelLearner
 from polyspan.models.kernel_low_rank import fit_low_rank
 from polyspan.models.kernel_starts import check_definite, check_kernel_matrix
-from polyspan.models.kernel_unions import LowRankUnion, Position
+from polyspan.models.kernel_unions import LowRankUnion, Position, centred_by
 from polyspan.models.validation import count_missing, validated
 from polyspan.sources import row_source
 
@@ -29,7 +29,7 @@ class KernelModel(KernelLearner):
     low_rank: int | None
     random_state: Any
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspaces.
 
@@ -89,7 +89,7 @@ class KernelModel(KernelLearner):
         if isinstance(union, LowRankUnion) or (union.kernel is not None and union.gram is None):
             return self._distances(X)
         # Only here is κ(z, z) of precomputed, or mended, values known: it is the diagonal.
-        centred = union.centerer.transform(X if union.gram is None else union.gram)
+        centred = centred_by(union.centerer, X if union.gram is None else union.gram)
         return Position(
             union.subspaces.energies(centred), namespace(centred).linalg.diagonal(centred)
         ).distances()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.preprocessing import KernelCenterer
 
+from polyspan._sklearn import plain_settings
 from polyspan.arrays import (
     CHUNK_MAX_BYTES,
     DEVICE_CHUNK_BYTES,
@@ -78,12 +79,12 @@ class ExactUnion:
         for which, K in self._values(X):
             means = namespace(K).mean(K, axis=1)
             norms = self._diagonal(X[which, ...]) - 2.0 * means + self.centerer.K_fit_all_
-            yield which, Position(self.subspaces.energies(self.centerer.transform(K)), norms)
+            yield which, Position(self.subspaces.energies(centred_by(self.centerer, K)), norms)
 
     def nearest(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Return the nearest subspace of samples, chunk by chunk; κ(z, z) is not needed."""
         for which, K in self._values(X):
-            energies = self.subspaces.energies(self.centerer.transform(K))
+            energies = self.subspaces.energies(centred_by(self.centerer, K))
             yield which, namespace(K).argmax(energies, axis=1)
 
     def expansions(self, X: Array) -> Iterator[tuple[Array, Expansion]]:
@@ -91,7 +92,7 @@ class ExactUnion:
         xp = namespace(X)
         G = self.training_values()
         for which, K in self._values(X):
-            centred = self.centerer.transform(K)
+            centred = centred_by(self.centerer, K)
             projections = self.subspaces.projections(centred)
             energies = xp.stack([xp.vecdot(p, p) for p in projections], axis=1)
             members = members_of(xp.argmax(energies, axis=1), self.n_subspaces)
@@ -213,6 +214,12 @@ class LowRankUnion:
         size = max(1, bound // (8 * self.map.landmarks.shape[0] * item_bytes(X)))
         for which in row_slices(X.shape[0], size):
             yield which, self.map(X[which, :]) - self.mean
+
+
+def centred_by(centerer: KernelCenterer, K: Array) -> Array:
+    """Return kernel values with the training samples, relative to the mean of these samples."""
+    with plain_settings(K):
+        return centerer.transform(K)
 
 
 def _over_all(values: Array, columns: Array, n: int) -> Array:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan._sklearn import Interval, StrOptions
 from polyspan.arrays import (
     DEVICE_CHUNK_BYTES,
     Array,

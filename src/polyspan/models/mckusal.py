@@ -6,8 +6,8 @@ from numbers import Integral, Real
 from typing import Any
 
 from sklearn.base import ClusterMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan._sklearn import Interval, StrOptions
 from polyspan.models.kernel_model import KernelModel
 
 

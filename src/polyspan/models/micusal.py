@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from sklearn.base import ClusterMixin, _fit_context
+from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 
+from polyspan._sklearn import StrOptions, fit_context
 from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.models.progress import FitProgress
 from polyspan.models.shared_rows import fit_blocks, source_for
@@ -181,7 +181,7 @@ class MiCUSaL(ClusterMixin, StreamLearner):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspaces.
 

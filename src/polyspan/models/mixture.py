@@ -6,11 +6,10 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array, limit_threads, moved_to, namespace, pass_work, to_numpy
 from polyspan.models.checks import check_scale, check_subspace_dim
 from polyspan.models.messages import warn_user
@@ -175,7 +174,7 @@ class SubspaceMixture(MixturePrediction):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspaces from the observed entries.
 

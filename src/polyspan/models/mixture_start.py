@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils._array_api import get_namespace
 from sklearn.utils.extmath import randomized_svd
 
+from polyspan._sklearn import plain_settings
 from polyspan.arrays import (
     Array,
     float64_sum,
     is_host,
+    is_numpy,
     keep_freed_memory,
     moved_to,
     namespace,
@@ -154,16 +155,16 @@ def _factor_start(
 
 def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Array, Array]:
     """Return at most `dim` principal directions and the sums of squares along them."""
-    # Under array_api_dispatch there is no LU, and scikit-learn warns where it is not told.
-    normalizer = "QR" if get_namespace(values)[1] else "auto"
     there = min(dim, *values.shape)
-    _, singular, rows = randomized_svd(
-        values,
-        there,
-        n_oversamples=10 + dim - there,
-        power_iteration_normalizer=normalizer,
-        random_state=rng,
-    )
+    with plain_settings(values):
+        _, singular, rows = randomized_svd(
+            values,
+            there,
+            n_oversamples=10 + dim - there,
+            # Under array_api_dispatch there is no LU, and scikit-learn warns where it is not told.
+            power_iteration_normalizer="auto" if is_numpy(values) else "QR",
+            random_state=rng,
+        )
     # A basis is read row by row: by way of one long row it is laid out so, in any namespace.
     xp, basis = namespace(rows), transpose(rows)
     return xp.reshape(xp.reshape(basis, (-1,)), basis.shape), singular * singular
@@ -194,7 +195,8 @@ def seeded(
     if linear:
         norms = xp.linalg.vector_norm(X, axis=1, keepdims=True)
         X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
-    _, chosen = kmeans_plusplus(to_numpy(X), n, random_state=rng)
+    with plain_settings():
+        _, chosen = kmeans_plusplus(to_numpy(X), n, random_state=rng)
     seeds = xp.take(X, moved_to(chosen, X, xp.int64), axis=0)
     likeness = X @ transpose(seeds)
     likeness = likeness * likeness if linear else likeness - 0.5 * xp.sum(seeds * seeds, axis=1)

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.callback import CallbackSupportMixin
 
+from polyspan._sklearn import CallbackSupportMixin
 from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.models.shared_rows import by_blocks
 

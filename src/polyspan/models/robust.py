@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, Self
 
-from sklearn.base import ClusterMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import ClusterMixin
 
+from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array
 from polyspan.models.holes import UnionWithHoles
 from polyspan.models.learner import shifted
@@ -159,7 +159,7 @@ class RobustMiCUSaL(ClusterMixin, StreamLearner, UnionWithHoles):  # type: ignor
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspaces from the observed entries.
 

@@ -7,10 +7,10 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClusterMixin, _fit_context
+from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array, keep_freed_memory
 from polyspan.kernels import (
     estimate_feature_distances,
@@ -34,7 +34,7 @@ class RobustKernelModel(KernelModel):
     low_rank = None
     kernel_params = None
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspaces from the observed entries.
 

@@ -9,13 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
+from polyspan._sklearn import check_feature_names, check_n_features, get_output_config
 from polyspan.models.checks import check_columns_observed
 from polyspan.models.messages import warn_user
 from polyspan.models.progress import FitProgress
@@ -43,8 +39,8 @@ def by_blocks(method: Method) -> Method:
         if source is None:
             return method(self, X)
         check_is_fitted(self)
-        _check_feature_names(self, source.header, reset=False)
-        _check_n_features(self, source.X, reset=False)
+        check_feature_names(self, source.header, reset=False)
+        check_n_features(self, source.X, reset=False)
         if source.lazy and method.__name__ == "transform":
             _check_output(self)
         return map_rows(source, self, method.__name__)
@@ -63,7 +59,7 @@ def map_rows(source: Source, model: Any, method: str) -> Any:
 
 
 def _check_output(model: Any) -> None:
-    container = _get_output_config("transform", model)["dense"]
+    container = get_output_config("transform", model)["dense"]
     if container != "default":
         raise ValueError(
             f"transform={container!r} of set_output would gather the distances of a dask array, "
@@ -83,8 +79,8 @@ def measure(
 
     `instead` names the model for data with NaN.
     """
-    _check_feature_names(model, source.header, reset=True)
-    _check_n_features(model, source.X, reset=True)
+    check_feature_names(model, source.header, reset=True)
+    check_n_features(model, source.X, reset=True)
     m, dtype = source.n_features, working_type(source)
     if m == 0:
         raise ValueError(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
+from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, Rows, float64_sum, moved_to, namespace, to_numpy
 from polyspan.geometry import is_orthonormal, orthonormalise
 from polyspan.models.messages import warn_user
@@ -64,5 +65,6 @@ def draw_points(rows: Rows, shape: tuple[int, ...], rng: np.random.RandomState) 
         if rows.mean is not None:
             candidates = candidates - rows.mean
         candidates = to_numpy(candidates)
-        points.append(kmeans_plusplus(candidates, n_subspaces, random_state=rng)[0])
+        with plain_settings():
+            points.append(kmeans_plusplus(candidates, n_subspaces, random_state=rng)[0])
     return moved_to(np.stack(points), rows.X)

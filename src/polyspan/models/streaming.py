@@ -9,11 +9,11 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 
+from polyspan._sklearn import Interval, fit_context
 from polyspan.arrays import limit_threads, machine_epsilon, pass_work, power_of_two_scale
 from polyspan.models.checks import listed
 from polyspan.models.learner import SubspaceLearner
@@ -113,7 +113,7 @@ class StreamLearner(SubspaceLearner):
     }
 
     @available_if(_streamable)  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more batch of samples.
 

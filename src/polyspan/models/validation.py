@@ -9,13 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.utils import get_tags
-from sklearn.utils._array_api import (
-    _is_numpy_namespace,
-    check_same_namespace,
-    get_namespace,
-)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from polyspan._sklearn import check_same_namespace, get_namespace, is_numpy_namespace
 from polyspan.arrays import Array, device, is_numpy, namespace, row_slices, rows_at_once
 
 # Namespaces and devices that have all operations.
@@ -53,7 +49,7 @@ def validated(
         check_is_fitted(estimator)
         check_same_namespace(X, estimator, attribute=fitted, method=method)
     xp, _ = get_namespace(X)
-    if not _is_numpy_namespace(xp):
+    if not is_numpy_namespace(xp):
         _check_support(estimator, xp, method)
     dtypes = [xp.float64] if double else [xp.float64, xp.float32]
     X = validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")

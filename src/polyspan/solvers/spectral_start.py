@@ -10,6 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.manifold import spectral_embedding
 from sklearn.neighbors import NearestNeighbors
 
+from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, to_numpy
 
 # Starts of k-means in the embedding, which has as few coordinates as there are subspaces.
@@ -35,8 +36,9 @@ def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr
     treated alike (the local scaling of Zelnik-Manor and Perona).
     """
     n = min(n_neighbors, len(distances) - 1)
-    nearest = NearestNeighbors(n_neighbors=n, metric="precomputed").fit(distances)
-    graph = nearest.kneighbors_graph(mode="distance").tocoo()
+    with plain_settings():
+        nearest = NearestNeighbors(n_neighbors=n, metric="precomputed").fit(distances)
+        graph = nearest.kneighbors_graph(mode="distance").tocoo()
     # A neighbour at distance 0 is an edge too, which a sparse matrix must hold explicitly.
     rows, columns, lengths = graph.row, graph.col, distances[graph.row, graph.col]
     sigma = np.zeros(len(distances))
@@ -70,7 +72,7 @@ def cluster_graph(graph: scipy.sparse.csr_array, n_clusters: int, seed: int) -> 
 
     `sklearn.cluster.spectral_clustering` does not scale the rows.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), plain_settings():
         # A graph in several parts is no flaw here: parts are what is sought.
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
         embedding = spectral_embedding(
@@ -79,4 +81,5 @@ def cluster_graph(graph: scipy.sparse.csr_array, n_clusters: int, seed: int) -> 
     norms = np.linalg.norm(embedding, axis=1, keepdims=True)
     embedding = embedding / np.where(norms > 0, norms, 1.0)
     kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed)
-    return np.asarray(kmeans.fit_predict(embedding), dtype=np.int64)
+    with plain_settings():
+        return np.asarray(kmeans.fit_predict(embedding), dtype=np.int64)

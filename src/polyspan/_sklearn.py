@@ -1,0 +1,99 @@
+"""Private and new names of scikit-learn, and what stands in for them in older releases.
+
+All other files take them from here: what a release moves or lacks is mended in one place.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from array_api_compat import is_numpy_array
+from sklearn import config_context, get_config
+from sklearn.base import _fit_context as fit_context
+from sklearn.utils._array_api import _is_numpy_namespace as is_numpy_namespace
+from sklearn.utils._array_api import get_namespace, get_namespace_and_device
+from sklearn.utils._mask import _get_mask as get_mask
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
+from sklearn.utils._param_validation import Interval, MissingValues, StrOptions
+from sklearn.utils._set_output import _get_output_config as get_output_config
+from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
+from sklearn.utils.validation import _check_n_features as check_n_features
+
+__all__ = [
+    "CallbackSupportMixin",
+    "Interval",
+    "MissingValues",
+    "ProgressBar",
+    "StrOptions",
+    "check_feature_names",
+    "check_feature_names_in",
+    "check_n_features",
+    "check_same_namespace",
+    "fit_context",
+    "get_mask",
+    "get_namespace",
+    "get_output_config",
+    "is_numpy_namespace",
+    "is_pandas_na",
+    "is_scalar_nan",
+    "plain_settings",
+]
+
+try:
+    from sklearn.callback import CallbackSupportMixin, ProgressBar
+except ImportError:  # before scikit-learn 1.9
+
+    class _SilentContext:
+        """A task of a fit that nobody is told about."""
+
+        def call_on_fit_task_begin(self, **told: Any) -> None:
+            """Do nothing."""
+
+        def call_on_fit_task_end(self, **told: Any) -> bool:
+            """Do nothing, and stop nothing."""
+            return False
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where there are no callbacks: nobody is told about a fit."""
+
+        def _init_callback_context(self, **options: Any) -> _SilentContext:
+            return _SilentContext()
+
+    ProgressBar = None
+
+try:
+    from sklearn.utils._array_api import check_same_namespace
+except ImportError:  # before scikit-learn 1.8
+
+    def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
+        """Raise an error where X lies elsewhere than what `fit` learned."""
+        if not get_config()["array_api_dispatch"]:
+            return
+        xp, _, where = get_namespace_and_device(X)
+        learned_xp, _, learned_where = get_namespace_and_device(getattr(estimator, attribute))
+        # Lists and tables have no device, and become NumPy arrays.
+        both_numpy = is_numpy_namespace(xp) and is_numpy_namespace(learned_xp)
+        if both_numpy or (xp == learned_xp and where == learned_where):
+            return
+        raise ValueError(
+            f"X passed to {method} is an array of {xp.__name__} on the device {where}, and "
+            f"{type(estimator).__name__} was fitted on one of {learned_xp.__name__} on the device "
+            f"{learned_where}: both must use the same namespace and the same device; move X there, "
+            "or fit again"
+        )
+
+
+def plain_settings(X: Any = None) -> AbstractContextManager[None]:
+    """Return a context for calls of scikit-learn's own estimators and functions.
+
+    Whatever the user has set, they return arrays, and NumPy arrays go through with array API
+    dispatch off: with it an older release lacks operations, and a newer one takes other ways.
+    X is given where it may be of another namespace, which needs the dispatch that is on.
+    """
+    dispatch = False if X is None or is_numpy_array(X) else None  # None: as it is
+    context: AbstractContextManager[None] = config_context(
+        array_api_dispatch=dispatch, transform_output="default"
+    )
+    return context

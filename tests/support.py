@@ -1,0 +1,47 @@
+"""What tests of several folders share."""
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+
+import array_api_strict
+import pytest
+
+
+def require_torch():
+    """Return the namespace of PyTorch; where it is missing skip, but fail in CI."""
+    try:
+        import array_api_compat.torch as torch
+    except ImportError as error:
+        if os.environ.get("CI") or os.environ.get("POLYSPAN_REQUIRE_TORCH"):
+            pytest.fail(f"PyTorch is missing, which is required here ({error}): run make torch")
+        pytest.skip("PyTorch is not installed: run make torch")
+    return torch
+
+
+class Accelerator:
+    """array-api-strict whose new arrays lie on a device that is not the CPU.
+
+    It refuses to mix devices and to hand its arrays to NumPy, as a GPU does: what runs here has
+    no hidden transfer. `asarray` is all that tests need of it.
+    """
+
+    device = array_api_strict.Device("device1")
+
+    def asarray(self, a, **options):
+        return array_api_strict.asarray(a, device=self.device, **options)
+
+
+def can_run(check):
+    """Tell whether a check of scikit-learn finds its array namespace and device here."""
+    options = getattr(check, "keywords", {})
+    package = (options.get("array_namespace") or "numpy").split(".")[0]
+    device = str(options.get("device_name") or options.get("device") or "cpu")
+    if find_spec(package) is None:
+        return False
+    if package != "torch" or device == "cpu":
+        return True
+    torch = import_module("torch")
+    if device == "mps":  # without the fallback scikit-learn runs nothing there
+        return os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1" and torch.mps.is_available()
+    return getattr(torch, device).is_available()

@@ -1,0 +1,50 @@
+"""Print the lowest version that pyproject.toml allows of every run-time dependency.
+
+The output is a constraints file of pip: `make test-floor` installs from it, so that the versions
+which are tested are the versions which are declared.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<floor>[\w.]+)")
+# Test tools and peers of the benchmark are no dependencies of a user: their newest versions do.
+NOT_RUN_TIME = ("dev", "peers")
+# Users bring these tables themselves; they stand among the test tools, and their floor holds too.
+BROUGHT_BY_USERS = ("polars",)
+
+
+def floors(project: Path) -> dict[str, str]:
+    """Return the lowest version of every dependency, by its name.
+
+    Parameters
+    ----------
+    project : Path
+        A pyproject.toml file.
+    """
+    table = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    extras = table["optional-dependencies"]
+    wanted = list(table["dependencies"])
+    for name, requirements in extras.items():
+        if name not in NOT_RUN_TIME:
+            wanted += requirements
+    wanted += [line for line in extras["dev"] if line.startswith(BROUGHT_BY_USERS)]
+    found: dict[str, str] = {}
+    for requirement in wanted:
+        match = REQUIREMENT.fullmatch(requirement)
+        if match is None:
+            raise ValueError(f"{requirement!r} has no floor: write it as name>=version")
+        name, floor = match["name"], match["floor"]
+        if found.setdefault(name, floor) != floor:
+            raise ValueError(
+                f"{name} has the floors {found[name]} and {floor}: write the same one in all extras"
+            )
+    return found
+
+
+if __name__ == "__main__":
+    for name, floor in floors(Path(__file__).parents[1] / "pyproject.toml").items():
+        print(f"{name}=={floor}")
