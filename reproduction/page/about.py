@@ -13,9 +13,9 @@ class About:
 
     title: str = "Learning the nonlinear geometry of high-dimensional data, reproduced"
     scale: str = ""
-    """Size of the run: "smoke", "quick" or "full"."""
+    """Size of the run: "smoke", "quick", "standard" or "paper"."""
     command: str = ""
-    """As typed: "polyspan reproduce all --scale quick"."""
+    """As typed: "python -m reproduction --scale quick"."""
     commit: str = ""
     date: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class About:
 
     def rerun(self, section_id: str) -> str:
         """Return the command that runs one section again at the same scale."""
-        parts = ["polyspan", "reproduce", section_id]
+        parts = ["python", "-m", "reproduction", section_id]
         return shlex.join([*parts, "--scale", self.scale] if self.scale else parts)
 
     def facts(self) -> list[tuple[str, str]]:

@@ -1,56 +1,66 @@
-"""Line charts as small SVG, coloured by style sheet so that they follow light and dark."""
+"""Line charts: matplotlib draws them, the style sheet colours them in light and dark."""
 
 from __future__ import annotations
 
+import io
 import math
+import re
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
+from xml.etree import ElementTree
 
-from reproduction.page.axes import Axis, drawable, make_axis, spans
-from reproduction.page.cells import Point, points
-from reproduction.page.formats import counted, escape, short
-from reproduction.sections import Panel
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogFormatter
 
-WIDTH, PLOT_HEIGHT = 400, 240
+from reproduction.page.formats import printable, short
+from reproduction.page.points import Point, points
+from reproduction.sections import Curve, Panel
+
+WIDTH, PLOT_HEIGHT, LEGEND_LINE = 400, 296, 17.5
 """Narrow, so that on a phone the letters are not scaled down too far."""
-TOP, RIGHT, BOTTOM = 12, 14, 50
 LETTER = 7.6
 """Width of a letter at 13 px: the mean over the usual fonts, on the safe side."""
-N_COLOURS = 8
-MARKERS = (
-    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",  # circle
-    "M-3.6-3.6h7.2v7.2h-7.2z",  # square
-    "M0-4.6l4.4 7.6h-8.8z",  # triangle up
-    "M0-5l4.4 5l-4.4 5l-4.4-5z",  # diamond
-    "M0 4.6l4.4-7.6h-8.8z",  # triangle down
-    "M-3.8-3.8l7.6 7.6m0-7.6l-7.6 7.6",  # cross
-    "M-5 0h10m-5-5v10",  # plus
-    "M0-5.2l1.3 3.5l3.7.1l-2.9 2.3l1 3.6l-3.1-2.1l-3.1 2.1l1-3.6l-2.9-2.3l3.7-.1z",  # star
-)
 DENSE = 25
 """From this many points on, only some get a marker: the line alone is clearer."""
 MAX_HOVER = 200
 """Points of one curve that answer to the pointer; the table below the figure has all."""
+N_COLOURS = 8
+MARKERS = "os^Dv*Pp"
+DASHES = ("-", (0, (4, 2)), (0, (1.5, 2)))
+
+# matplotlib wants colours, the page has variables: each stands for one of them until the end.
+_NAMES = ("ink", "soft", "line", "panel", "accent", *(f"c{k}" for k in range(N_COLOURS)))
+_COLOURS = {name: f"#0000{number:02x}" for number, name in enumerate(_NAMES, start=1)}
+_VARIABLES = {colour: f"var(--{name})" for name, colour in _COLOURS.items()}
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.size": 13,
+    "text.color": _COLOURS["ink"],
+    "figure.facecolor": _COLOURS["panel"],
+    "axes.facecolor": _COLOURS["panel"],
+    "axes.edgecolor": _COLOURS["soft"],
+    "axes.labelcolor": _COLOURS["ink"],
+    "axes.labelpad": 6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": _COLOURS["line"],
+    "figure.constrained_layout.h_pad": 0.1,
+    "legend.frameon": False,
+    "legend.columnspacing": 1.2,
+    "legend.labelspacing": 0.3,
+    "legend.borderpad": 0,
+}
+_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 
 Styles = Mapping[tuple[str, bool], int]
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """Where the plot lies in the drawing."""
-
-    x: Axis
-    y: Axis
-    left: float
-
-    def column(self, x: float) -> float:
-        """Return how far from the left a value of x is drawn."""
-        return self.left + self.x.place(x) * (WIDTH - RIGHT - self.left)
-
-    def line(self, y: float) -> float:
-        """Return how far from the top a value of y is drawn."""
-        return TOP + (1 - self.y.place(y)) * PLOT_HEIGHT
 
 
 def curve_styles(panels: Sequence[Panel]) -> dict[tuple[str, bool], int]:
@@ -68,8 +78,8 @@ def curve_styles(panels: Sequence[Panel]) -> dict[tuple[str, bool], int]:
     return styles
 
 
-def chart(panel: Panel, styles: Styles, standalone: bool = False) -> str:
-    """Draw the curves of a panel.
+def chart(panel: Panel, styles: Styles, name: str) -> str:
+    """Draw the curves of a panel as SVG that can stand in a page.
 
     Parameters
     ----------
@@ -77,151 +87,155 @@ def chart(panel: Panel, styles: Styles, standalone: bool = False) -> str:
         With at least one curve.
     styles : mapping
         From `curve_styles`.
-    standalone : bool, default=False
-        Whether the SVG is a file of its own, with style sheet and background, rather than a
-        part of the page.
+    name : str
+        Tells the ids in this drawing from those of others on the page.
     """
-    curves = [[p if _fits(p, panel) else None for p in points(c)] for c in panel.curves]
-    together = [p for curve in curves for p in curve if p is not None]
-    y_axis = make_axis(spans([p.y for p in together], [p.error for p in together]), panel.y_log)
-    widest = max((len(text) for _, text in y_axis.ticks), default=1)
-    x_axis = make_axis([p.x for p in together], panel.x_log, at_values=True)
-    frame = _Frame(x_axis, y_axis, 34 + LETTER * widest)
-    parts = _grid(frame, panel)
-    # Ours last, on top of the others.
-    for index in sorted(range(len(curves)), key=lambda k: panel.curves[k].ours):
-        label, ours = panel.curves[index].label, panel.curves[index].ours
-        parts += _curve(frame, curves[index], label, styles[label, ours], ours)
-    legend, bottom = _legend(panel, styles)
-    body = "".join([*parts, *legend])
-    view = f'viewBox="0 0 {WIDTH} {bottom:.0f}"'
-    name = f'role="img" aria-label="{escape(_description(panel))}"'
-    if not standalone:
-        return f'<svg class="chart" {view} {name}>{body}</svg>'
-    size = f'width="{WIDTH}" height="{bottom:.0f}"'
-    sheet = files("reproduction.templates").joinpath("chart.css").read_text(encoding="utf-8")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" {view} {size} {name}>'
-        f'<style>{sheet}</style><rect class="back" width="100%" height="100%"/>{body}</svg>\n'
-    )
-
-
-def remarks(panel: Panel) -> str:
-    """Say what the drawing does not show by itself: error bars, and points that have no place."""
-    every = [p for curve in panel.curves for p in points(curve)]
-    away = sum(not _fits(p, panel) for p in every)
-    texts = ["Bars: one standard error."] if any(p.error > 0 for p in every) else []
-    if away:
-        texts.append(f"{counted(away, 'point')} without a finite place not drawn; see the table.")
-    return " ".join(texts)
-
-
-def _fits(point: Point, panel: Panel) -> bool:
-    return drawable(point.x, panel.x_log) and drawable(point.y, panel.y_log)
-
-
-def _description(panel: Panel) -> str:
+    settings: dict[str, Any] = _SETTINGS | {"svg.hashsalt": name}
+    with matplotlib.style.context(settings, after_reset=True), warnings.catch_warnings():
+        # Letters that matplotlib's font lacks are measured wrongly; the reader's fonts have them.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        labels = [_cut(curve.label, WIDTH - 60) for curve in panel.curves]
+        columns = max(1, int((WIDTH + 16) / (52 + LETTER * max(map(len, labels)))))
+        height = round(PLOT_HEIGHT + LEGEND_LINE * math.ceil(len(labels) / columns))
+        figure = Figure((WIDTH / 72, height / 72), dpi=72, layout="constrained")
+        axes = figure.subplots()
+        _scale(axes, panel)
+        handles = [
+            _draw(axes, panel, curve, styles[curve.label, curve.ours]) for curve in panel.curves
+        ]
+        tips = _draw_tips(axes, panel)
+        figure.legend(handles, labels, loc="outside lower left", ncols=columns)
+        drawing = io.StringIO()
+        figure.savefig(drawing, format="svg")
+    root = ElementTree.fromstring(drawing.getvalue())
+    _adapt(root, tips)
     names = ", ".join(curve.label for curve in panel.curves)
-    return f"{panel.title}: {panel.y_label or 'y'} over {panel.x_label or 'x'} for {names}"
+    title = f"{panel.title}: {panel.y_label or 'y'} over {panel.x_label or 'x'} for {names}"
+    root.attrib = {
+        "class": "chart",
+        "viewBox": f"0 0 {WIDTH} {height}",
+        "role": "img",
+        "aria-label": printable(title),
+    }
+    return ElementTree.tostring(root, encoding="unicode")
 
 
-def _grid(frame: _Frame, panel: Panel) -> list[str]:
-    """Draw grid, tick labels and axis labels."""
-    right, bottom = WIDTH - RIGHT, TOP + PLOT_HEIGHT
-    parts = []
-    for value, text in frame.y.ticks:
-        y = frame.line(value)
-        parts.append(f'<path class="grid" d="M{frame.left:.1f} {y:.1f}H{right}"/>')
-        parts.append(f'<text x="{frame.left - 7:.1f}" y="{y + 4:.1f}" class="end">{text}</text>')
-    for value, text in frame.x.ticks:
-        x = frame.column(value)
-        parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 18}" class="mid">{text}</text>')
-    parts.append(f'<path class="axis" d="M{frame.left:.1f} {TOP}V{bottom}H{right}"/>')
-    middle = (frame.left + right) / 2
-    label = escape(_cut(panel.x_label, right - frame.left))
-    parts.append(f'<text x="{middle:.1f}" y="{bottom + 40}" class="mid name">{label}</text>')
-    turn = f"translate(15 {TOP + PLOT_HEIGHT / 2:.0f}) rotate(-90)"
-    label = escape(_cut(panel.y_label, PLOT_HEIGHT))
-    parts.append(f'<text transform="{turn}" class="mid name">{label}</text>')
-    return parts
+def standalone(drawing: str) -> str:
+    """Make a file of its own of a drawing: with its name space, its size and its style sheet."""
+    sheet = files("reproduction.templates").joinpath("chart.css").read_text(encoding="utf-8")
+    head = f'<svg xmlns="{_SVG[1:-1]}" width="{WIDTH}" '
+    body = drawing.removeprefix("<svg ").removesuffix("</svg>")
+    return f"{head}{body}<style>{sheet}</style></svg>\n"
 
 
-def _classes(style: int, ours: bool) -> str:
-    """Return the class names of a curve: its colour, and dashes where colours come again."""
-    turn = style % 3 if ours else style // N_COLOURS
-    colour = "ours" if ours else f"c{style % N_COLOURS}"
-    return f"{colour} dash{min(turn, 2)}" if turn else colour
+def _scale(axes: Axes, panel: Panel) -> None:
+    """Label the axes and choose their scales."""
+    axes.set(
+        xlabel=_cut(panel.x_label, WIDTH - 80),
+        ylabel=_cut(panel.y_label, PLOT_HEIGHT - 60),
+        xscale="log" if panel.x_log else "linear",
+        yscale="log" if panel.y_log else "linear",
+    )
+    axes.tick_params(which="both", length=0, pad=6, colors=_COLOURS["soft"])
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            # The usual powers of ten are formulas, which text without mathematics cannot show.
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(LogFormatter())
 
 
-def _line(frame: _Frame, curve: Sequence[Point | None]) -> str:
-    """Return the path through all points; a point that has no place leaves a gap."""
-    path, pen = "", "M"
-    for p in curve:
-        path += f"{pen}{frame.column(p.x):.1f} {frame.line(p.y):.1f}" if p else ""
-        pen = "L" if p else "M"
-    return path
+def _draw(axes: Axes, panel: Panel, curve: Curve, style: int) -> Line2D:
+    """Draw line, markers and error bars; a point that has no place leaves a gap."""
+    kept = [p if p.fits(panel) else Point(p.x, math.nan, math.nan) for p in points(curve)]
+    every = math.ceil(len(kept) / 12) if len(kept) > DENSE else 1
+    colour = "accent" if curve.ours else f"c{style % N_COLOURS}"
+    turn = style if curve.ours else min(style // N_COLOURS, len(DASHES) - 1)
+    errors = [p.error if 0 < p.error < math.inf else math.nan for p in kept]
+    line: Line2D = axes.errorbar(
+        [p.x for p in kept],
+        [p.y for p in kept],
+        None if all(map(math.isnan, errors)) else errors,
+        color=_COLOURS[colour],
+        linestyle=DASHES[turn % len(DASHES)],
+        linewidth=3 if curve.ours else 1.6,
+        elinewidth=1,
+        marker=MARKERS[style % len(MARKERS)],
+        markersize=7.5,
+        markeredgewidth=1.5,
+        markerfacecolor=_COLOURS[colour if curve.ours else "panel"],
+        # Curves that run together do not hide each other's markers when each begins elsewhere.
+        markevery=(style % every, every),
+        gid=f"curve {colour}",
+        zorder=3 if curve.ours else 2,
+    ).lines[0]
+    return line
 
 
-def _bars(frame: _Frame, kept: Sequence[Point]) -> str:
-    """Return the path of the error bars."""
-    ends = [
-        (frame.column(p.x), frame.line(p.y + p.error), frame.line(p.y - p.error))
-        for p in kept
-        if p.error > 0 and math.isfinite(p.error)
-    ]
-    return "".join(f"M{x - 3:.1f} {top:.1f}h6m-3 0V{end:.1f}m-3 0h6" for x, top, end in ends)
-
-
-def _curve(
-    frame: _Frame, curve: Sequence[Point | None], label: str, style: int, ours: bool
-) -> list[str]:
-    """Draw one curve: line, error bars, then markers with the numbers to hover on."""
-    kept = [p for p in curve if p is not None]
-    line = _line(frame, curve)
-    parts = [f'<g class="curve {_classes(style, ours)}"><path class="line" d="{line}"/>']
-    if bars := _bars(frame, kept):
-        parts.append(f'<path class="bar" d="{bars}"/>')
-    marked = math.ceil(len(kept) / 12) if len(kept) > DENSE else 1
-    hover = math.ceil(len(kept) / MAX_HOVER)
-    # Curves that run together do not hide each other's markers when each begins elsewhere.
-    first = style % marked
-    marker = MARKERS[style % len(MARKERS)]
-    for index, p in enumerate(kept):
-        if index % hover and index % marked != first:
-            continue
-        mark = f'<path d="{marker}"/>' if index % marked == first else ""
-        tip = escape(f"{label}: {p.text} at {short(p.x)}")
-        parts.append(
-            f'<g class="pt" transform="translate({frame.column(p.x):.1f} {frame.line(p.y):.1f})">'
-            f"<title>{tip}</title>"
-            f'<circle class="hit" r="9"/>{mark}</g>'
-        )
-    return [*parts, "</g>"]
-
-
-def _legend(panel: Panel, styles: Styles) -> tuple[list[str], float]:
-    """Draw the legend below the plot; return it and where the drawing ends."""
-    parts = []
-    x, y = 16.0, float(TOP + PLOT_HEIGHT + BOTTOM + 16)
+def _draw_tips(axes: Axes, panel: Panel) -> list[str]:
+    """Draw what answers to the pointer over all curves; return what each point says."""
+    drawn: list[Point] = []
+    tips: list[str] = []
     for curve in panel.curves:
-        text = _cut(curve.label, WIDTH - 70)
-        width = 34 + LETTER * len(text) + 16
-        if x > 16 and x + width > WIDTH:
-            x, y = 16.0, y + 22
-        style = styles[curve.label, curve.ours]
-        classes = _classes(style, curve.ours)
-        parts.append(
-            f'<g class="curve {classes}" transform="translate({x:.1f} {y:.1f})">'
-            f'<path class="line" d="M0-4h26"/>'
-            f'<path transform="translate(13 -4)" d="{MARKERS[style % len(MARKERS)]}"/>'
-            f'<text x="33">{escape(text)}</text></g>'
-        )
-        x += width
-    return parts, y + 10
+        kept = [point for point in points(curve) if point.fits(panel)]
+        kept = kept[:: math.ceil(len(kept) / MAX_HOVER) or 1]
+        drawn += kept
+        tips += [f"{curve.label}: {point.text} at {short(point.x)}" for point in kept]
+    # Wider than the markers, since fingers are wide.
+    axes.plot(
+        [point.x for point in drawn],
+        [point.y for point in drawn],
+        linestyle="",
+        color=_COLOURS["soft"],
+        marker="o",
+        markersize=18,
+        markeredgewidth=0,
+        gid="points",
+        zorder=4,
+    )
+    return tips
+
+
+def _adapt(root: ElementTree.Element, tips: Sequence[str]) -> None:
+    """Make a part of a page of matplotlib's file: variables for colours, the page's font."""
+    # Date and version of the program, and a style sheet, which would hold for all of the page.
+    while root[0].tag != f"{_SVG}g":
+        root.remove(root[0])
+    for node in root.iter():
+        node.tag = node.tag.removeprefix(_SVG)
+        node.tail = None
+        if node.tag != "text":
+            node.text = None
+        node.attrib = {
+            key.removeprefix(_XLINK): re.sub(r"(\.\d\d)\d+", r"\1", " ".join(value.split()))
+            for key, value in node.attrib.items()
+        }
+        if style := node.get("style"):
+            style = re.sub(r"font(-size|-family)?:[^;]*; ", "", style)
+            node.set("style", re.sub(r"#\w{6}", lambda found: _VARIABLES[found[0]], style))
+        if node.tag == "g":
+            # matplotlib counts its groups from 1 in every drawing: those ids would meet.
+            identity = node.attrib.pop("id", "")
+            if identity.startswith(("curve", "points")):
+                node.set("class", identity)
+    for group in root.iter("g"):
+        _share(group)
+    for point, tip in zip(root.findall(".//g[@class='points']//use"), tips, strict=True):
+        point.attrib.pop("style", None)  # the style sheet shows it only under the pointer
+        point.set("class", "pt")
+        ElementTree.SubElement(point, "title").text = printable(tip)
+
+
+def _share(group: ElementTree.Element) -> None:
+    """Say once what matplotlib says of each of many markers and bars: half of the file."""
+    for name in ("style", "clip-path"):
+        values = {child.get(name) for child in group}
+        if len(group) > 1 and len(values) == 1 and (value := values.pop()):
+            group.set(name, value)
+            for child in group:
+                del child.attrib[name]
 
 
 def _cut(text: str, room: float) -> str:
-    """Shorten a label to what fits; all of it is in the table."""
-    most = int(room / LETTER)
+    """Shorten a label to what fits on one line; all of it is in the table."""
+    text, most = " ".join(printable(text).split()), int(room / LETTER)
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import math
 import re
 
 from reproduction.sections import Value
 
 MISSING = "–"
-# XML has no way to write these, so one in an error message would break the whole drawing.
+# One of these in an error message would break the whole drawing.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
-def escape(text: str) -> str:
-    """Make text safe inside HTML and SVG, in elements and in quoted attributes."""
-    return html.escape(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text))
+def printable(text: str) -> str:
+    """Replace what neither XML nor UTF-8 can hold, such as control characters."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def fixed(number: float | None, digits: int) -> str:

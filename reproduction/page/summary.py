@@ -1,4 +1,4 @@
-"""How many numbers and claims hold, and by how much ours is better."""
+"""How many numbers and claims hold, and by how much ours is better, counted and in words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reproduction.page.formats import MISSING, better_text, counted, duration
 from reproduction.sections import (
     CANNOT_TELL,
     DIFFERS,
@@ -30,6 +31,15 @@ KINDS = {
     NEW: "new",
 }
 """Verdicts of rows and claims by what the filter and the colours make of them."""
+SIGNS = {
+    HOLDS: "✓",
+    DIFFERS: "≠",
+    DOES_NOT_HOLD: "✗",
+    NOT_REACHABLE: "–",
+    CANNOT_TELL: "?",
+    NEW: "+",
+}
+"""Say the same as the colours, for whoever does not see them."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,11 @@ class Counts:
     """Rows in which ours is smaller."""
     n_compared: int
     """Rows that have both values."""
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of verdict that occur."""
+        return {KINDS[verdict] for verdict in self.rows + self.claims}
 
 
 def better_by(row: Row) -> float | None:
@@ -67,6 +82,35 @@ def count(sections: Sequence[Section]) -> Counts:
         n_better=sum(gain > 0 for gain in gains),
         n_compared=len(gains),
     )
+
+
+def counts_cells(sections: Sequence[Section]) -> list[str]:
+    """Return the counts by verdict, of rows then claims, and by how much ours is better."""
+    counts = count(sections)
+    numbers = [counts.rows[verdict] for verdict in ROW_VERDICTS]
+    numbers += [counts.claims[verdict] for verdict in CLAIM_VERDICTS]
+    return [*(str(n) if n else MISSING for n in numbers), better_text(counts.better) or MISSING]
+
+
+def overall_text(sections: Sequence[Section]) -> str:
+    """Say in one sentence how ours compares, over all rows; nothing where none compares."""
+    counts = count(sections)
+    if not counts.n_compared:
+        return ""
+    return (
+        f"Our best method has the smaller error in {counts.n_better} of "
+        f"{counted(counts.n_compared, 'number')} where it was run beside the paper's; "
+        f"in the median it is {better_text(counts.better)}."
+    )
+
+
+def trials_text(section: Section) -> str:
+    """Say how many trials ran and how long they took."""
+    if not section.n_trials:
+        return "No trial has run at this scale."
+    failed = f", {section.n_failed} failed" if section.n_failed else ""
+    took = f", {duration(section.seconds)} of processor time" if section.seconds > 0 else ""
+    return f"{counted(section.n_trials, 'trial')}{failed}{took}"
 
 
 def check(sections: Sequence[Section]) -> None:

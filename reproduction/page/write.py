@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from polyspan.files import whole_file
 from reproduction.page.about import About
-from reproduction.page.chart import chart, curve_styles
+from reproduction.page.chart import chart, curve_styles, standalone
 from reproduction.page.csv_tables import claims_csv, curves_csv, results_csv
-from reproduction.page.markdown import markdown, panel_file, picture_file
-from reproduction.page.page import page
+from reproduction.page.formats import printable
 from reproduction.page.pictures import png, without_pictures
+from reproduction.page.render import markdown, page, panel_file, picture_file
 from reproduction.page.summary import check
 from reproduction.sections import Section
 
@@ -49,7 +48,9 @@ def write_report(
         if _DRAWN.fullmatch(old.name) and f"figures/{old.name}" not in made:
             old.unlink()
     for name, content in made.items():
-        _write(out / name, content)
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(out / name, overwrite=True) as part:
+            part.write_bytes(content)
     return out / "index.html"
 
 
@@ -60,40 +61,21 @@ def report_files(
     check(sections)
     if not pictures:
         sections = without_pictures(sections)
-    made: dict[str, bytes] = {}
+    drawings: dict[str, str] = {}
+    images: dict[str, bytes] = {}
     for section in sections:
         styles = curve_styles(section.panels)
         for index, panel in enumerate(section.panels):
             if panel.curves:
-                drawing = chart(panel, styles, standalone=True)
-                made[panel_file(section, index)] = _encoded(drawing)
+                name = panel_file(section, index)
+                drawings[name] = chart(panel, styles, name)
             for number, picture in enumerate(panel.pictures):
-                made[picture_file(section, index, number)] = png(picture)
-    texts = {
+                images[picture_file(section, index, number)] = png(picture)
+    texts = {name: standalone(drawing) for name, drawing in drawings.items()} | {
         "results.csv": results_csv(sections, about),
         "curves.csv": curves_csv(sections),
         "claims.csv": claims_csv(sections),
         "report.md": markdown(sections, about),
-        "index.html": page(sections, about),
+        "index.html": page(sections, about, drawings),
     }
-    return made | {name: _encoded(text) for name, text in texts.items()}
-
-
-def _encoded(text: str) -> bytes:
-    # Half a surrogate pair, as a file name in an error message may hold, has no UTF-8.
-    return text.encode("utf-8", errors="replace")
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write beside the file first, then put the new one in its place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as new:
-        try:
-            new.write(content)
-            new.close()
-            # The temporary file is for its owner only; a page is for whoever may read the folder.
-            os.chmod(new.name, 0o644)
-            os.replace(new.name, path)
-        except BaseException:
-            os.unlink(new.name)
-            raise
+    return images | {name: printable(text).encode() for name, text in texts.items()}

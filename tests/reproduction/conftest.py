@@ -120,7 +120,7 @@ def sections():
 @pytest.fixture(scope="session")
 def about():
     return About(
-        scale="smoke", command="polyspan reproduce all --scale smoke", commit="0123abc",
+        scale="smoke", command="python -m reproduction --scale smoke", commit="0123abc",
         date="2025-01-31", versions={"polyspan": "0.1.0", "numpy": "2.4.0"},
         machine="2 cores, 8 GB", notes=["Sizes are cut down: the numbers show that it runs."],
     )  # fmt: skip

@@ -1,5 +1,7 @@
 """The page as text: well formed, whole, and harmless whatever the sections say."""
 
+import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -78,17 +80,38 @@ def test_ids_are_unique_and_links_lead_somewhere(page, report):
 def test_nothing_comes_from_elsewhere(page, text):
     assert page.sources
     assert all(source.startswith("data:image/png;base64,") for source in page.sources)
-    assert not re.search(r"url\(|@import|https?://", text)
+    # A drawing may name a part of itself, and nothing else.
+    assert not re.search(r"url\((?!#)|@import|https?://", text)
     policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
     assert "default-src 'none'" in policy
 
 
-def test_text_never_becomes_markup(page, sections):
+def test_text_never_becomes_markup(page, text, sections):
     # Pictures are the only images, and the page's own script the only one.
     n_pictures = sum(len(panel.pictures) for section in sections for panel in section.panels)
     assert len(page.sources) == n_pictures
     assert sum(tag == "script" for tag, _ in page.tags) == 1
     assert 'Error("ran")' not in "".join(page.scripts)
+    # Once in each place where the section says it, all of it, escaped once.
+    assert text.count("&lt;script&gt;throw new Error(") > 10
+    assert "&amp;lt;" not in text
+
+
+def test_only_the_pages_own_script_may_run(page):
+    (script,) = page.scripts
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
+    assert f"script-src 'sha256-{digest}'" in policy
+
+
+def test_what_the_run_says_of_itself_is_escaped():
+    evil = "`</code><script>x</script>|\n\x00"
+    about = About(evil, evil, evil, evil, evil, {evil: evil}, evil, [evil])
+    made = report_files([Section("a", "", "", "")], about=about)
+    page = Page(made["index.html"].decode())
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert b"<script" not in made["report.md"]
+    assert not any(b"\0" in content for content in made.values())
 
 
 def test_the_page_says_what_it_is_and_how_it_was_run(page, text, about, sections):
@@ -97,7 +120,7 @@ def test_the_page_says_what_it_is_and_how_it_was_run(page, text, about, sections
         assert fact in text
     for section in sections:
         assert section.id in page.ids
-        assert f"polyspan reproduce {section.id} --scale smoke" in text
+        assert f"python -m reproduction {section.id} --scale smoke" in text
     assert "stand-in data" in text
     assert "SVD did not converge" in text
     assert "No trial has run at this scale." in text
@@ -109,7 +132,8 @@ def test_light_dark_and_print(text):
         return set(re.findall(r"(--[\w-]+):", "".join(blocks)))
 
     light = defined("\n")
-    assert set(re.findall(r"var\((--[\w-]+)\)", text)) == light
+    colours = {f"--c{k}" for k in range(8)}  # of curves: as many as the figures have
+    assert set(re.findall(r"var\((--[\w-]+)\)", text)) | colours == light
     assert defined(r"@media \(prefers-color-scheme: dark\) \{\s*") == light
     assert defined(r"@media print \{\s*") == light
 
