@@ -10,17 +10,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import toy_experiments
 from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import threadpool_limits
+from toy_experiments import SLOW, toy, trials
 
 from reproduction.run.records import canonical
 from reproduction.run.runner import TRIALS_FILE, run_experiments, stored_records, trial_seed
 from reproduction.run.store import UnwritableError, open_store, read_records
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(Path(__file__).parent))
-import toy_experiments
-from toy_experiments import SLOW, toy, trials
 
 
 @pytest.fixture(scope="module", autouse=True)
