@@ -8,17 +8,24 @@ READY := $(VENV)/.ready
 FLOOR_VENV := .venv-floor
 FLOOR_PYTHON ?= $(shell command -v python3.11 || echo $(PYTHON))
 FLOOR_READY := $(FLOOR_VENV)/.ready
+# What `make reproduce` runs, where and in how many processes; no ids are all.
+SCALE := quick
+ONLY :=
+JOBS := 2
+OUT := build/reproduction
 
-.PHONY: help demo test test-floor lint torch bench bench-compare format clean
+.PHONY: help demo test test-floor quick lint torch bench bench-compare reproduce format clean
 
 help:
-	@echo "make demo    what polyspan does, in a table and a picture (under a minute, after the installation)"
-	@echo "make test    all tests, with coverage"
-	@echo "make test-floor  all tests, with the lowest versions that pyproject.toml allows"
-	@echo "make lint    ruff and mypy"
-	@echo "make torch   adds PyTorch to the environment, for the tests that need it"
-	@echo "make bench   ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
-	@echo "make bench-compare BASE=commit   time of every row over that of another commit"
+	@echo "make demo          what polyspan does, in a table and a picture (under a minute, after the installation)"
+	@echo "make quick         the tests that matter most, in under 90 seconds"
+	@echo "make test          all tests, with coverage"
+	@echo "make test-floor    all tests, with the lowest versions that pyproject.toml allows"
+	@echo "make lint          ruff and mypy"
+	@echo "make torch         adds PyTorch to the environment, for the tests that need it"
+	@echo "make bench         ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
+	@echo "make bench-compare BASE=commit   time and result of every row over those of another commit"
+	@echo "make reproduce     the paper's tables and figures; SCALE=smoke ONLY=\"table1 fig4\" JOBS=2 OUT=folder"
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -55,6 +62,9 @@ bench: $(READY)
 
 bench-compare: $(READY)
 	$(BIN)/python benchmarks/compare.py $(BASE) $(ROWS)
+
+reproduce: $(READY)
+	$(BIN)/python -m reproduction $(ONLY) --scale "$(SCALE)" --jobs "$(JOBS)" --out "$(OUT)"
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -6,10 +6,12 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reproduction.run.records import Params, Record
-from reproduction.sections import Section
+
+if TYPE_CHECKING:  # a worker needs no sections, and SciPy's statistics take a second to import
+    from reproduction.sections import Section
 
 __all__ = ["SCALES", "Experiment", "Params", "all_experiments", "find", "register"]
 

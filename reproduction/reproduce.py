@@ -5,24 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from reproduction.experiments.source import Source
 from reproduction.registry import Experiment, all_experiments, find
-from reproduction.run.progress import Report
 from reproduction.run.records import Params
 from reproduction.run.runner import run_experiments, stored_records
 from reproduction.sections import Section
+
+#: Where trials and page go.
+OUT = Path("build", "reproduction")
 
 
 def reproduce(
     ids: Iterable[str] = (),
     scale: str = "quick",
-    out: str | os.PathLike[str] = "report",
+    out: str | os.PathLike[str] = OUT,
     *,
     jobs: int = 1,
     source: Source | None = None,
     run: bool = True,
-    progress: bool | Report | None = None,
+    progress: bool = False,
 ) -> list[Section]:
     """Run experiments and return a section for each.
 
@@ -32,7 +35,7 @@ def reproduce(
         Such as "table1" and "fig4"; none: all.
     scale : {"smoke", "quick", "standard", "paper"}, default="quick"
         How many trials; "smoke" has small problems, all others the paper's.
-    out : path, default="report"
+    out : path, default="build/reproduction"
         Folder of the trials. What has run there already is not run again.
     jobs : int, default=1
         Worker processes.
@@ -40,8 +43,8 @@ def reproduce(
         Where data come from.
     run : bool, default=True
         False: sum up what is there, and run nothing.
-    progress : bool, callable or None
-        As for `run_experiments`.
+    progress : bool, default=False
+        Show a bar on the standard error.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What one trial gave, and how it is written as one line of JSON.
+"""What one trial gave, and how it is written as a row of a table.
 
 JSON has no NaN and no infinity, and λ=∞ is a parameter here: such a number is written as
 `{"$float": "inf"}`, which every reader of JSON accepts and which comes back as the same number.
@@ -11,7 +11,7 @@ import math
 import platform
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -54,25 +54,21 @@ class Record:
         """What tells this trial from others."""
         return trial_key(self.experiment, self.revision, self.params)
 
-    def to_line(self) -> bytes:
-        """Return the record as one line of JSON, with its end of line."""
-        return (json.dumps(_tagged(asdict(self)), allow_nan=False) + "\n").encode()
+    def to_row(self) -> dict[str, Any]:
+        """Return the fields as what a database holds: text and numbers, by name."""
+        return {
+            **{name: getattr(self, name) for name in self.__dataclass_fields__},
+            "params": canonical(self.params),
+            "results": None if self.results is None else encode(self.results),
+            "versions": encode(self.versions),
+        }
 
     @classmethod
-    def from_line(cls, line: bytes) -> Record:
-        """Read what `to_line` wrote; ValueError for anything else."""
-        content = json.loads(line, object_hook=_untagged)
-        if not isinstance(content, dict):
-            raise ValueError(f"a record is a JSON object, not {type(content).__name__}")
-        missing = [name for name in cls.__dataclass_fields__ if name not in content]
-        if missing:
-            raise ValueError(f"a record without {', '.join(missing)}")
-        if not isinstance(content["params"], dict):
-            raise ValueError(f"params is {content['params']!r}, not a JSON object")
-        if (content["results"] is None) == (content["error"] is None):
-            raise ValueError("a record has results or an error, and not both")
-        # Fields that a later version may add are nothing to stumble over.
-        return cls(**{name: content[name] for name in cls.__dataclass_fields__})
+    def from_row(cls, row: Mapping[str, Any]) -> Record:
+        """Undo `to_row`."""
+        results = None if row["results"] is None else decode(row["results"])
+        read = {"params": decode(row["params"]), "versions": decode(row["versions"])}
+        return cls(**{**row, **read, "results": results})
 
 
 def trial_key(experiment: str, revision: int, params: Mapping[str, Any]) -> Key:
@@ -87,6 +83,16 @@ def canonical(value: Any) -> str:
     '{"draw":3,"lam":{"$float":"inf"}}'
     """
     return json.dumps(_tagged(plain(value)), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def encode(value: Any) -> str:
+    """Return plain values as JSON, with the keys in their order."""
+    return json.dumps(_tagged(value), allow_nan=False)
+
+
+def decode(text: str) -> Any:
+    """Undo `encode` and `canonical`."""
+    return json.loads(text, object_hook=_untagged)
 
 
 def plain(value: Any, where: str = "value") -> Any:

@@ -13,7 +13,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import joblib
 from threadpoolctl import threadpool_limits
 
 from reproduction.registry import SCALES, Experiment
-from reproduction.run.progress import Durations, Report, Status, group_of, shown
+from reproduction.run.progress import expected_seconds, shown
 from reproduction.run.records import (
     Key,
     Params,
@@ -32,19 +31,13 @@ from reproduction.run.records import (
     trial_key,
     versions,
 )
-from reproduction.run.store import TrialStore, read_records
+from reproduction.run.store import open_store, read_records
 
 #: Name of the file of trials in the output folder.
-TRIALS_FILE = "trials.jsonl"
+TRIALS_FILE = "trials.sqlite"
 
 # How long a worker may outlive a run that was killed.
 SECONDS_BETWEEN_LOOKS = 0.5
-
-Run = Callable[[Params, Any], dict[str, Any]]
-
-
-class Interrupted(KeyboardInterrupt):
-    """A run was interrupted; the message says what is kept and how to go on."""
 
 
 def trial_seed(*parts: Any) -> int:
@@ -67,11 +60,11 @@ def run_experiments(
     *,
     jobs: int = 1,
     source: Any = None,
-    progress: bool | Report | None = None,
+    progress: bool = False,
 ) -> dict[str, list[Record]]:
     """Run every trial that has not run yet, and return all trials of this scale.
 
-    Each trial is written to `<out>/trials.jsonl` as it ends, so a kill loses only those that were
+    Each trial is in `<out>/trials.sqlite` as soon as it ends, so a kill loses only those that were
     running. A trial that raises becomes a record with an error and is tried again in the next run.
 
     Parameters
@@ -84,9 +77,8 @@ def run_experiments(
         whatever the number, so results do not depend on it.
     source : object, default=None
         Where trials take data from. It is pickled for the workers: let it load lazily.
-    progress : bool, callable or None, default=None
-        None shows a bar where the standard error is a terminal, True shows one or plain lines, a
-        callable gets a `Status` after every trial.
+    progress : bool, default=False
+        Show a bar on the standard error.
 
     Returns
     -------
@@ -95,34 +87,37 @@ def run_experiments(
 
     Raises
     ------
-    Interrupted
-        After KeyboardInterrupt; what is done is kept.
+    KeyboardInterrupt
+        With a message that says what is kept.
     """
     wanted = _wanted(experiments, scale)
-    jobs = _processes(jobs)
-    with TrialStore(Path(out) / TRIALS_FILE) as store:
-        durations = Durations(store.records.values())
-        pending = [t for trials in wanted.values() for t in trials if not _done(t, store.records)]
-        if jobs > 1:
-            _longest_first(pending, durations)
-        followed = _Follower(pending, durations, jobs)
+    with open_store(Path(out) / TRIALS_FILE) as store:
+        kept = f"trials that have ended are kept in {store.path}; run the same again to go on"
+        known = store.records()
+        expected = expected_seconds(known.values())
+        # Long trials first, so that no process is left alone with one at the end.
+        pending = sorted(
+            (t for trials in wanted.values() for t in trials if not _done(t, known)),
+            key=lambda trial: -expected(trial.experiment, trial.params),
+        )
+        work = sum(expected(trial.experiment, trial.params) for trial in pending)
         try:
             # Closed at once on the way out, so that no worker goes on after the lock is free.
             with (
-                shown(progress, len(pending)) as report,
-                closing(_run_all(pending, jobs, source)) as records,
+                shown(len(pending), work, expected, hidden=not (progress and pending)) as report,
+                closing(_run_all(pending, jobs, source)) as finished,
             ):
-                for record in records:
+                for record in finished:
                     store.append(record)
-                    report(followed.after(record))
+                    report(record)
         except KeyboardInterrupt:
-            raise Interrupted(f"interrupted: {followed.kept(store.path)}") from None
+            raise KeyboardInterrupt(f"interrupted: {kept}") from None
         except BrokenProcessPool as error:
             raise RuntimeError(
                 "a worker process was ended from outside, most often for lack of memory: "
-                f"{followed.kept(store.path)}, with fewer jobs"
+                f"{kept}, with fewer jobs"
             ) from error
-        return _collected(wanted, store.records)
+        return _collected(wanted, store.records())
 
 
 def stored_records(
@@ -139,7 +134,7 @@ class _Trial:
     experiment: str
     revision: int
     params: Params
-    run: Run
+    run: Callable[[Params, Any], dict[str, Any]]
 
     @property
     def key(self) -> Key:
@@ -150,42 +145,23 @@ def _wanted(experiments: Iterable[Experiment], scale: str) -> dict[str, list[_Tr
     """Return the trials of every experiment at a scale."""
     if scale not in SCALES:
         raise ValueError(f"unknown scale {scale!r}: give one of {', '.join(SCALES)}")
-    wanted: dict[str, list[_Trial]] = {}
-    for experiment in experiments:
-        if experiment.id in wanted:
-            raise ValueError(f"experiment {experiment.id!r} is given twice: give it once")
-        trials = [
-            _Trial(experiment.id, experiment.revision, plain(params, "params"), experiment.run)
-            for params in experiment.trials(scale)
-        ]
-        for often, n in Counter(trial.key[-1] for trial in trials).most_common(1):
-            if n > 1:
-                raise ValueError(
-                    f"experiment {experiment.id!r} lists the trial {often} {n} times: "
-                    "give each a draw number or seed of its own"
-                )
-        wanted[experiment.id] = trials
+    wanted = {
+        e.id: [_Trial(e.id, e.revision, plain(p, "params"), e.run) for p in e.trials(scale)]
+        for e in experiments
+    }
+    counts = Counter(trial.key for trials in wanted.values() for trial in trials)
+    for (id_, _, params), n in counts.most_common(1):
+        if n > 1:
+            raise ValueError(
+                f"experiment {id_!r} lists the trial {params} {n} times: "
+                "give each a draw number or seed of its own"
+            )
     return wanted
-
-
-def _processes(jobs: int) -> int:
-    """Return how many processes to use."""
-    if jobs == 0:
-        raise ValueError("jobs=0 would run nothing: give 1 or more, or -1 for one per core")
-    return int(joblib.effective_n_jobs(jobs))
 
 
 def _done(trial: _Trial, records: dict[Key, Record]) -> bool:
     record = records.get(trial.key)
     return record is not None and record.error is None
-
-
-def _longest_first(pending: list[_Trial], durations: Durations) -> None:
-    """Put long trials first, so that no process is left alone with one at the end.
-
-    Where no duration is known, the order stays as it is.
-    """
-    pending.sort(key=lambda t: durations.of(group_of(t.experiment, t.params)) or 0, reverse=True)
 
 
 def _collected(
@@ -197,63 +173,22 @@ def _collected(
     }
 
 
-class _Follower:
-    """Count trials and tell the time left."""
-
-    def __init__(self, pending: Sequence[_Trial], durations: Durations, jobs: int) -> None:
-        self._left = Counter(group_of(t.experiment, t.params) for t in pending)
-        self._durations = durations
-        self._jobs = jobs
-        self._total = len(pending)
-        self._done = self._failed = 0
-
-    def after(self, record: Record) -> Status:
-        """Count one more trial, and say how far the run is."""
-        self._done += 1
-        self._failed += record.error is not None
-        self._left[group_of(record.experiment, record.params)] -= 1
-        self._durations.add(record)
-        left = self._durations.left(self._left, self._jobs)
-        return Status(self._done, self._total, self._failed, left, record)
-
-    def kept(self, path: Path) -> str:
-        """Say what is kept and how to go on."""
-        return (
-            f"{self._done} of {self._total} trials were run and are kept in {path}; "
-            "run the same again to go on from there"
-        )
-
-
 def _run_all(pending: Sequence[_Trial], jobs: int, source: Any) -> Generator[Record, None, None]:
     """Yield the record of every trial as it ends."""
-    stamp = versions(), commit()
-    jobs = min(jobs, len(pending))
-    if jobs <= 1:
-        yield from (_run_trial(trial, source, stamp) for trial in pending)
-        return
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+    stamp = {"versions": versions(), "commit": commit()}
+    with joblib.parallel_config(
+        backend="loky", inner_max_num_threads=1, initializer=_end_with, initargs=(os.getpid(),)
+    ):
         # Trials go out one by one: in batches, a kill would lose all that a batch has done.
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-        parent = os.getpid()
-        yield from parallel(
-            joblib.delayed(_run_in_worker)(trial, source, stamp, parent) for trial in pending
-        )
+        yield from parallel(joblib.delayed(_run_trial)(t, source, stamp) for t in pending)
 
 
-def _run_in_worker(
-    trial: _Trial, source: Any, stamp: tuple[dict[str, str], str | None], parent: int
-) -> Record:
-    """Run one trial in a process that ends when its parent does."""
-    _end_with(parent)
-    return _run_trial(trial, source, stamp)
-
-
-@cache
 def _end_with(parent: int) -> None:
-    """Let this process end soon after its parent, even where that was killed.
+    """Let a worker end soon after its parent, even where that was killed.
 
-    Otherwise the trials in flight would run to their end for nobody, and the workers then wait
-    for five minutes, holding the memory that the next run needs.
+    Otherwise the trials in flight would run to their end for nobody, and joblib's workers then
+    wait for five minutes, holding the memory that the next run needs.
     """
 
     def watch() -> None:
@@ -264,7 +199,7 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _run_trial(trial: _Trial, source: Any, stamp: tuple[dict[str, str], str | None]) -> Record:
+def _run_trial(trial: _Trial, source: Any, stamp: dict[str, Any]) -> Record:
     """Run one trial, whatever comes of it."""
     results, error = None, None
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -279,15 +214,14 @@ def _run_trial(trial: _Trial, source: Any, stamp: tuple[dict[str, str], str | No
         results, error = None, _described(raised)
     return Record(
         experiment=trial.experiment,
+        revision=trial.revision,
         params=trial.params,
         results=results,
         error=error,
         seconds=time.perf_counter() - wall,
         cpu_seconds=time.process_time() - cpu,
-        versions=stamp[0],
-        commit=stamp[1],
         started=started,
-        revision=trial.revision,
+        **stamp,
     )
 
 
@@ -295,4 +229,6 @@ def _described(error: Exception) -> str:
     """Return type, message and last line of the traceback; the same text on every machine."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}: {last.line}"
-    return f"{type(error).__name__}: {error} ({place})"
+    text = f"{type(error).__name__}: {error} ({place})"
+    # Names of files may hold bytes that are no text.
+    return text.encode(errors="backslashreplace").decode()

@@ -1,179 +1,165 @@
-"""The file of trials: one line each, written so that a killed run loses nothing but what it ran."""
+"""The trials of a folder: one SQLite database, which survives a kill at any moment.
+
+A write-ahead log lets others read while a run writes, and leaves a trial whole or absent. It needs
+memory that processes share, so the folder has to be on a disk of this machine.
+"""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from types import TracebackType
 
 from reproduction.run.records import Key, Record
 
-try:
-    import fcntl
-except ImportError:  # Windows: nothing there keeps two runs apart but their user
-    fcntl = None  # type: ignore[assignment]
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS trials (
+    experiment TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    params TEXT NOT NULL,
+    results TEXT,
+    error TEXT,
+    seconds REAL NOT NULL,
+    cpu_seconds REAL NOT NULL,
+    versions TEXT NOT NULL,
+    [commit] TEXT,
+    started TEXT NOT NULL,
+    PRIMARY KEY (experiment, revision, params),
+    CHECK ((results IS NULL) <> (error IS NULL))
+)
+"""
+COLUMNS = list(Record.__dataclass_fields__)
+# In brackets, since SQLite takes an unknown name in double quotes for a string.
+NAMES = ", ".join(f"[{name}]" for name in COLUMNS)
+SELECT = f"SELECT {NAMES} FROM trials ORDER BY rowid"
+VALUES = ", ".join(f":{name}" for name in COLUMNS)
+INSERT = f"INSERT OR REPLACE INTO trials ({NAMES}) VALUES ({VALUES})"
+
+# The second of two runs that start at once waits this long before it gives up.
+SECONDS_FOR_LOCK = 1.0
+# What SQLite says of a file that is no database, is damaged, or has other tables.
+UNUSABLE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR}
+
+
+class DamagedError(ValueError):
+    """A file of trials that cannot be read."""
+
+
+class UnwritableError(OSError):
+    """A folder that cannot be written, for lack of room or permission or because of another run."""
 
 
 class TrialStore:
-    """Hold a file of trials for writing; use it in a `with` statement.
+    """A file of trials that is open for writing; `open_store` gives it."""
 
-    Opening takes a lock that the system drops when the process ends, however it ends. Lines that
-    are no whole record, such as the last one after a kill in mid-write, go to `<file>.corrupt`.
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+        self.path = path
+        self._database = database
 
-    Parameters
-    ----------
-    path : path of the file
-        It and its folder are made where they are missing.
-
-    Attributes
-    ----------
-    records : dict
-        Every trial in the file by its key; of several with one key, the last.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.records: dict[Key, Record] = {}
-        self._lock = -1
-        self._file = -1
-
-    def __enter__(self) -> TrialStore:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(self.path)
-        try:
-            content = _Content.of(self.path)
-            _repair(self.path, content)
-            self.records = content.records
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            self._file = os.open(self.path, flags, 0o644)
-        except BaseException:
-            self._close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._close()
+    def records(self) -> dict[Key, Record]:
+        """Return all trials by their keys, in the order in which they were added."""
+        with _explained(self.path):
+            return _records(self._database)
 
     def append(self, record: Record) -> None:
-        """Add a trial at the end of the file; it is on the disk when this returns."""
-        line = record.to_line()
-        before = os.fstat(self._file).st_size
-        # One write for the whole line: a kill leaves the line, none of it, or a torn last line.
-        written = os.write(self._file, line)
-        if written != len(line):
-            os.ftruncate(self._file, before)
-            raise OSError(
-                f"only {written} of {len(line)} bytes of a trial fit into {self.path}: "
-                "make room on the disk and run again; the trials before it are kept"
-            )
-        os.fsync(self._file)
-        self.records[record.key] = record
+        """Add a trial, or replace the one with its key; it is on the disk when this returns."""
+        with _explained(self.path):
+            self._database.execute(INSERT, record.to_row())
 
-    def _close(self) -> None:
-        for descriptor in (self._file, self._lock):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._file = self._lock = -1
+
+@contextmanager
+def open_store(path: str | os.PathLike[str]) -> Iterator[TrialStore]:
+    """Open a file of trials for writing; it and its folder are made where they are missing.
+
+    Raises
+    ------
+    DamagedError
+        Where it cannot be read.
+    UnwritableError
+        Where it cannot be written, or another run has it open.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnwritableError(f"{error}: give another folder for the trials") from error
+    with _alone(path), closing(_connected(path)) as database:
+        with _explained(path):
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute(SCHEMA)
+        yield TrialStore(path, database)
 
 
 def read_records(path: str | os.PathLike[str]) -> dict[Key, Record]:
-    """Read a file of trials without changing it, even while a run writes to it.
+    """Return all trials of a file by their keys, even while a run writes to it.
 
-    Lines that are no whole record are left out with a warning; a missing file has no trials.
+    A missing file has no trials.
     """
-    content = _Content.of(Path(path))
-    if content.bad:
-        warnings.warn(f"{path}: left out {_named(content.bad)}", stacklevel=2)
-    return content.records
+    path = Path(path)
+    if not path.exists():
+        return {}
+    with closing(_connected(path)) as database, _explained(path):
+        # A run that has just started may not have made the table yet.
+        table = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'trials'")
+        return _records(database) if table.fetchone() else {}
 
 
-@dataclass(frozen=True)
-class _Content:
-    """The lines of a file, whole ones and others."""
-
-    records: dict[Key, Record]
-    good: Sequence[bytes]
-    bad: Sequence[tuple[int, bytes]]
-    """Line number and content of what is no record."""
-    tidy: bool
-    """Whether the file ends where a line ends (or is empty)."""
-
-    @classmethod
-    def of(cls, path: Path) -> _Content:
-        raw = path.read_bytes() if path.exists() else b""
-        records: dict[Key, Record] = {}
-        good, bad = [], []
-        for number, line in enumerate(raw.split(b"\n"), start=1):
-            if not line.strip():
-                continue
-            try:
-                record = Record.from_line(line)
-                # Taken out first, so that the order is that of the last lines.
-                records.pop(record.key, None)
-                records[record.key] = record
-            except (ValueError, TypeError):
-                bad.append((number, line))
-            else:
-                good.append(line)
-        return cls(records, good, bad, tidy=not raw or raw.endswith(b"\n"))
+def _connected(path: Path, timeout: float = 5.0) -> sqlite3.Connection:
+    """Open a database in which every statement is a transaction of its own."""
+    with _explained(path):
+        return sqlite3.connect(path, timeout=timeout, isolation_level=None)
 
 
-def _repair(path: Path, content: _Content) -> None:
-    """Leave only whole lines in the file, and what else it had beside it."""
-    if not content.bad and content.tidy:
-        return
-    if content.bad:
-        aside = path.with_name(path.name + ".corrupt")
-        # First the copy, then the repair: a kill between the two copies twice but loses nothing.
-        with aside.open("ab") as file:
-            file.writelines(line + b"\n" for _, line in content.bad)
-            file.flush()
-            os.fsync(file.fileno())
-        warnings.warn(
-            f"{path}: {_named(content.bad)}, as after a kill in mid-write; moved to {aside.name}, "
-            "those trials will run again",
-            stacklevel=3,
-        )
-    repaired = path.with_name(path.name + ".repaired")
-    with repaired.open("wb") as file:
-        file.writelines(line + b"\n" for line in content.good)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(repaired, path)
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep other runs from a file as long as this process lives.
+
+    The lock is a transaction that never writes, on an empty database beside the file: on the file
+    itself it would shut out readers.
+    """
+    beside = path.with_name(path.name + ".lock")
+    with closing(_connected(beside, timeout=SECONDS_FOR_LOCK)) as lock:
+        with _explained(beside):
+            lock.execute("BEGIN EXCLUSIVE")
+        yield
 
 
-def _named(bad: Sequence[tuple[int, bytes]]) -> str:
-    """Say which lines are meant."""
-    numbers = ", ".join(str(number) for number, _ in bad[:5])
-    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-    one = len(bad) == 1
-    return f"line{'' if one else 's'} {numbers}{more} {'is' if one else 'are'} no whole record"
-
-
-def _lock(path: Path) -> int:
-    """Take the lock of a file, or say who has it."""
-    # A file of its own, because a repair puts another file in the place of the first.
-    lock = path.with_name(path.name + ".lock")
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
-    if fcntl is None:
-        return descriptor
+def _records(database: sqlite3.Connection) -> dict[Key, Record]:
+    (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
+    rows = (dict(zip(COLUMNS, row, strict=True)) for row in database.execute(SELECT))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
-        os.close(descriptor)
-        raise RuntimeError(
-            f"{path} is being written by another run (process {holder}): "
-            "wait until it ends, stop it, or give another folder"
-        ) from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
-    return descriptor
+        return {record.key: record for record in map(Record.from_row, rows)}
+    except (TypeError, ValueError) as error:
+        raise sqlite3.DatabaseError(f"a row is no trial: {error}") from error
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite says about a file into what its user can do."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if type(error) not in (sqlite3.DatabaseError, sqlite3.OperationalError):
+            raise  # such as a record that breaks the rules of the table: our mistake
+        # Without a code where Python itself found text that is none.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in UNUSABLE:
+            found = " ".join(str(error).split())
+            raise DamagedError(
+                f"{path} is damaged or no file of trials ({found}): move it away to run its trials "
+                "again, or put a copy in its place"
+            ) from error
+        if code == sqlite3.SQLITE_BUSY:
+            raise UnwritableError(
+                f"another run writes to {path.parent}: wait until it ends, stop it, or give "
+                "another folder"
+            ) from None
+        raise UnwritableError(
+            f"{path} cannot be used ({error}): make room on the disk, or give a folder that can be "
+            "written; trials that have ended are kept"
+        ) from error

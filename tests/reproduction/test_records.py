@@ -2,9 +2,8 @@
 
 import json
 import math
-import os
-import warnings
-from dataclasses import replace
+import sqlite3
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reproduction.run import records as records_module
-from reproduction.run import store as store_module
 from reproduction.run.records import Record, canonical, commit, plain, versions
-from reproduction.run.store import TrialStore, read_records
+from reproduction.run.store import DamagedError, UnwritableError, open_store, read_records
 
 
 def record(draw=0, **changes):
@@ -33,20 +31,23 @@ def record(draw=0, **changes):
 
 
 def write(path, records):
-    with TrialStore(path) as store:
+    with open_store(path) as store:
         for one in records:
             store.append(one)
 
 
-def lines(records):
-    return [one.to_line() for one in records]
+def texts(records):
+    """Return records as text, in which NaN is equal to itself."""
+    return [canonical(asdict(one)) for one in records]
 
 
 def load(path):
-    """Read a file that must have nothing wrong with it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return list(read_records(path).values())
+    return texts(read_records(path).values())
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "trials.sqlite"
 
 
 json_values = st.recursive(
@@ -58,22 +59,20 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.text(), json_values, max_size=4))
 def test_a_record_comes_back_as_it_was(results):
-    line = record(results=results).to_line()
-    again = Record.from_line(line)
+    whole = record(results=results)
+    again = Record.from_row(whole.to_row())
     # repr tells what == does not: NaN from NaN, 1 from 1.0 and True, -0.0 from 0.0.
-    assert repr(again.results) == repr(results)
-    assert again.to_line() == line
-    assert line.endswith(b"\n")
-    assert line.count(b"\n") == 1
+    assert repr(again) == repr(whole)
+    assert again.key == whole.key
 
 
-def test_lines_are_json_that_any_reader_accepts():
+def test_rows_hold_json_that_any_reader_accepts():
     def refuse(constant):
         raise AssertionError(f"{constant} is not JSON")
 
-    values = {"values": [math.nan, math.inf, -math.inf, 1.0]}
-    content = json.loads(record(results=values).to_line(), parse_constant=refuse)
-    assert content["results"]["values"][-1] == 1.0
+    row = record(results={"values": [math.nan, math.inf, -math.inf, 1.0]}).to_row()
+    assert json.loads(row["results"], parse_constant=refuse)["values"][-1] == 1.0
+    assert json.loads(row["params"], parse_constant=refuse)["draw"] == 0
 
 
 def test_numpy_becomes_plain():
@@ -105,120 +104,136 @@ def test_keys_depend_on_content_and_revision_only():
     assert canonical({"seed": 1}) != canonical({"seed": "1"})
 
 
-def test_the_file_gives_back_what_was_appended(tmp_path):
-    path = tmp_path / "deep" / "folder" / "trials.jsonl"
+def test_the_file_gives_back_what_was_added(tmp_path):
+    path = tmp_path / "deep" / "folder" / "trials.sqlite"
     records = [record(i) for i in range(3)] + [record(3, results=None, error="ValueError: no")]
     write(path, records[:2])
     write(path, records[2:])
-    assert lines(load(path)) == lines(records)
+    assert load(path) == texts(records)
+    values = list(read_records(path).values())[1]
+    assert values.params["lam"] == math.inf
+    assert math.isnan(values.results["gap"])
 
 
-def test_missing_and_empty_files_have_no_trials(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_missing_and_empty_files_have_no_trials(path):
     assert load(path) == []
+    assert not path.exists(), "reading made a file"
     path.touch()
     assert load(path) == []
     write(path, [record()])
-    assert lines(load(path)) == lines([record()])
+    assert load(path) == texts([record()])
 
 
-def test_of_two_lines_with_one_key_the_last_counts(tmp_path):
-    path = tmp_path / "trials.jsonl"
+def test_of_two_trials_with_one_key_the_last_counts(path):
     later = record(0, results={"error": 7.0})
     write(path, [record(0, results=None, error="ValueError: no"), record(1), later])
-    assert lines(load(path)) == lines([record(1), later])
+    assert load(path) == texts([record(1), later])
 
 
-def test_a_line_cut_anywhere_is_set_aside(tmp_path):
-    path = tmp_path / "trials.jsonl"
-    first, last = lines([record(0), record(1)])
-    for cut in [*range(1, len(last) - 1, 7), len(last) - 2]:
-        path.write_bytes(first + last[:cut])
-        with pytest.warns(UserWarning, match="line 2 is no whole record"):
-            write(path, [record(2)])
-        assert lines(load(path)) == lines([record(0), record(2)])
-        aside = tmp_path / "trials.jsonl.corrupt"
-        assert aside.read_bytes() == last[:cut] + b"\n"
-        aside.unlink()
+def test_a_record_has_results_or_an_error(path):
+    with open_store(path) as store:
+        for wrong in (record(error="both"), record(results=None)):
+            with pytest.raises(sqlite3.IntegrityError):
+                store.append(wrong)
+        assert store.records() == {}
 
 
-def test_a_whole_line_without_its_end_counts(tmp_path):
-    path = tmp_path / "trials.jsonl"
-    path.write_bytes(record(0).to_line()[:-1])
-    write(path, [record(1)])
-    assert lines(load(path)) == lines([record(0), record(1)])
-    assert not (tmp_path / "trials.jsonl.corrupt").exists()
+def test_a_trial_is_on_the_disk_when_it_was_added(path):
+    with open_store(path) as store:
+        assert store._database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert store._database.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        store.append(record(0))
+        assert load(path) == texts([record(0)])
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        b"\x00\x00\x00",
-        b"\xff\xfe",
-        b"[1, 2]",
-        b"{}",
-        record().to_line().replace(b'"params": {"draw": 0, ', b'"params": 3, "p": {')[:-1],
-        record(error="both").to_line()[:-1],
-        record().to_line()[:-1].replace(b'"nan"', b"[]"),
-    ],
-)
-def test_bad_lines_in_the_middle_are_set_aside(tmp_path, bad):
-    path = tmp_path / "trials.jsonl"
-    before, after = lines([record(0), record(1)])
-    damaged = before + bad + b"\n\n" + after
-    path.write_bytes(damaged)
-    with pytest.warns(UserWarning, match="left out line 2 is no whole record"):
-        assert lines(read_records(path).values()) == [before, after]
-    assert path.read_bytes() == damaged, "reading changed the file"
-    with pytest.warns(UserWarning, match=r"moved to trials\.jsonl\.corrupt"), TrialStore(path):
-        pass
-    assert path.read_bytes() == before + after
-    assert (tmp_path / "trials.jsonl.corrupt").read_bytes() == bad + b"\n"
+def test_a_reader_does_not_stop_a_run_and_sees_one_state(path):
+    with open_store(path) as store:
+        store.append(record(0))
+        reader = sqlite3.connect(path, isolation_level=None)
+        reader.execute("BEGIN")
+        count = "SELECT count(*) FROM trials"
+        assert reader.execute(count).fetchone() == (1,)
+        store.append(record(1))
+        assert reader.execute(count).fetchone() == (1,)
+        reader.execute("END")
+        assert reader.execute(count).fetchone() == (2,)
+        reader.close()
 
 
-def test_many_bad_lines_are_counted(tmp_path):
-    path = tmp_path / "trials.jsonl"
-    path.write_bytes(b"torn\n" * 7)
-    with pytest.warns(UserWarning, match="lines 1, 2, 3, 4, 5 and 2 more are no whole record"):
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def overwritten(content):
+    middle = len(content) // 2
+    return content[: middle - 3000] + b"\x5a" * 6000 + content[middle + 3000 :]
+
+
+def no_text(content):
+    return content.replace(b'{"error"', b'{"er\xff\xfer"')
+
+
+def no_json(content):
+    return content.replace(b'{"error"', b'{"error!')
+
+
+def no_database(content):
+    return b'{"experiment": "toy"}\n' * 100
+
+
+@pytest.mark.parametrize("damage", [cut, overwritten, no_text, no_json, no_database])
+def test_a_damaged_file_is_named_and_left_as_it_is(path, damage):
+    write(path, [record(i) for i in range(100)])
+    content = damage(path.read_bytes())
+    path.write_bytes(content)
+    advice = r"trials\.sqlite is damaged or no file of trials \(.*\): move it away to run"
+    with pytest.raises(DamagedError, match=advice):
+        read_records(path)
+    with pytest.raises(DamagedError, match=advice), open_store(path) as store:
+        store.records()
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_something_else_is_refused(path):
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE trials (name TEXT)")
+    other.close()
+    with pytest.raises(DamagedError, match=r"no such column.*move it away"):
         read_records(path)
 
 
-def test_a_kill_during_the_repair_loses_nothing(tmp_path, monkeypatch):
-    path = tmp_path / "trials.jsonl"
-    path.write_bytes(record(0).to_line() + b"torn")
-
-    def killed(*paths):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store_module.os, "replace", killed)
-        with pytest.warns(UserWarning, match="line 2"), pytest.raises(KeyboardInterrupt):
-            write(path, [])
-    with pytest.warns(UserWarning, match="line 2"):
-        write(path, [record(1)])
-    assert lines(load(path)) == lines([record(0), record(1)])
-
-
-def test_a_full_disk_leaves_no_torn_line(tmp_path, monkeypatch):
-    path = tmp_path / "trials.jsonl"
-    whole = os.write
-    with TrialStore(path) as store:
+def test_a_full_disk_keeps_the_trials_before(path):
+    with open_store(path) as store:
         store.append(record(0))
-        with monkeypatch.context() as patch:
-            patch.setattr(store_module.os, "write", lambda fd, line: whole(fd, line[:20]))
-            with pytest.raises(OSError, match=r"only 20 of .* make room on the disk"):
-                store.append(record(1))
-    assert lines(load(path)) == lines([record(0)])
+        store._database.execute("PRAGMA max_page_count = 1")  # SQLite then allows no page more
+        with pytest.raises(UnwritableError, match=r"disk is full\): make room on the disk"):
+            store.append(record(1, results={"long": "x" * 100_000}))
+        store.append(record(2))
+    assert load(path) == texts([record(0), record(2)])
 
 
-def test_a_second_writer_is_refused_and_the_first_goes_on(tmp_path):
-    path = tmp_path / "trials.jsonl"
-    with TrialStore(path) as first:
-        with pytest.raises(RuntimeError, match=f"process {os.getpid()}.*give another folder"):
+def test_a_folder_that_cannot_be_made_or_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(UnwritableError, match=r"file.*: give another folder"),
+        open_store(tmp_path / "file" / "trials.sqlite"),
+    ):
+        pass
+    (tmp_path / "trials.sqlite").mkdir()
+    with (
+        pytest.raises(UnwritableError, match=r"cannot be used .* give a folder"),
+        open_store(tmp_path / "trials.sqlite"),
+    ):
+        pass
+
+
+def test_a_second_writer_is_refused_and_the_first_goes_on(path):
+    with open_store(path) as first:
+        with pytest.raises(UnwritableError, match=r"another run writes to .*give another folder"):
             write(path, [record(9)])
         first.append(record(0))
     write(path, [record(1)])
-    assert lines(load(path)) == lines([record(0), record(1)])
+    assert load(path) == texts([record(0), record(1)])
 
 
 def test_the_commit_is_that_of_this_code(tmp_path, monkeypatch):

@@ -2,15 +2,12 @@
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from toy_experiments import toy
 
 from reproduction import registry
 from reproduction.registry import all_experiments, find, register
-
-sys.path.insert(0, str(Path(__file__).parent))
-from toy_experiments import toy
 
 
 @pytest.fixture(autouse=True)

@@ -1,35 +1,46 @@
 """Everything once at scale "smoke": the sections, the page, the commands."""
 
-import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from browser import check_page
+from typer.testing import CliRunner
 
+from reproduction.command import app
 from reproduction.experiments.source import Source
 from reproduction.registry import all_experiments
 from reproduction.reproduce import reproduce
+from reproduction.run.store import open_store, read_records
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(*words, cwd=ROOT):
+    """Run the command in a process of its own."""
+    path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(path)}
+    return subprocess.run(
+        [sys.executable, "-m", "reproduction", *words],
+        cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("smoke") / "report"
-    command = [sys.executable, "-m", "reproduction", "--scale", "smoke"]
-    options = ["--jobs", "2", "--out", str(out), "--quiet"]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*command, *options], env=environment, capture_output=True, text=True, check=False
-    )
+    done = command("--scale", "smoke", "--jobs", "2", "--out", str(out), "--quiet")
     assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     return out
 
 
 def test_every_trial_ran(folder):
-    lines = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
-    assert {line["experiment"] for line in lines} == {e.id for e in all_experiments()}
-    assert [line for line in lines if line["error"]] == []
+    records = read_records(folder / "trials.sqlite").values()
+    assert {one.experiment for one in records} == {e.id for e in all_experiments()}
+    assert [one for one in records if one.error] == []
 
 
 def test_the_page_shows_every_table_and_figure(folder, tmp_path):
@@ -44,10 +55,10 @@ def test_the_page_shows_every_table_and_figure(folder, tmp_path):
 
 
 def test_a_second_run_runs_nothing_and_says_the_same(folder):
-    before = (folder / "trials.jsonl").read_bytes()
+    before = (folder / "trials.sqlite").read_bytes()
     first = reproduce((), "smoke", folder, source=Source(), run=False)
-    again = reproduce((), "smoke", folder, source=Source(), progress=False)
-    assert (folder / "trials.jsonl").read_bytes() == before
+    again = reproduce((), "smoke", folder, source=Source())
+    assert (folder / "trials.sqlite").read_bytes() == before
     for one, other in zip(first, again, strict=True):
         assert [row.name for row in one.rows] == [row.name for row in other.rows]
         # As text, since NaN (the error of one trial) is not equal to itself.
@@ -58,30 +69,34 @@ def test_a_second_run_runs_nothing_and_says_the_same(folder):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["reproduce", "table9"], 1, "table1"),
-        (["reproduce", "--scale", "huge"], 2, "unknown scale"),
-        (["reproduce", "--data", "nowhere"], 3, "not a folder"),
+        (["table9"], 1, "table1"),
+        (["--scale", "huge"], 2, "unknown scale"),
+        (["--data", "nowhere"], 3, "not a folder"),
         (["--no-run", "--out", "nothing"], 3, "python -m reproduction"),
     ],
 )
 def test_bad_words(words, code, message, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "polyspan.cli", *words],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = command(*words, cwd=tmp_path)
     assert done.returncode == code
     assert message in " ".join(done.stderr.split())
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_in_use_and_a_damaged_one_are_refused(tmp_path):
+    words = ["fig3", "--scale", "smoke", "--out", str(tmp_path)]
+    with open_store(tmp_path / "trials.sqlite"):
+        done = CliRunner().invoke(app, words)
+    assert done.exit_code == 5
+    assert f"another run writes to {tmp_path}" in done.stderr
+    (tmp_path / "trials.sqlite").write_text("no database " * 100)
+    for more in ([], ["--no-run"]):
+        done = CliRunner().invoke(app, [*words, *more])
+        assert done.exit_code == 3
+        assert "move it away" in done.stderr
+
+
 def test_the_page_can_be_written_again_without_pictures(folder):
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "reproduction", "--no-run", "--scale", "smoke", "--out",
-            str(folder), "--no-pictures",
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = command("--no-run", "--scale", "smoke", "--out", str(folder), "--no-pictures")
     assert done.returncode == 0, done.stderr
     assert "smoke only checks that everything runs" in done.stdout
     assert "data:image/png" not in (folder / "index.html").read_text()

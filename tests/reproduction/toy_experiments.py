@@ -10,12 +10,12 @@ import sys
 import time
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from reproduction.registry import Experiment
-from reproduction.run.runner import Interrupted, run_experiments, trial_seed
-from reproduction.sections import Section
+from reproduction.run.runner import run_experiments, trial_seed
 
-DRAWS = {"smoke": 2, "quick": 4, "standard": 8, "paper": 20}
+DRAWS = {"smoke": 2, "quick": 4, "standard": 8, "paper": 60}
 
 
 def trials(scale):
@@ -40,7 +40,7 @@ def compute(params, source):
 
 
 def slow(params, source):
-    time.sleep(0.02 + trial_seed("sleep", params["draw"]) / 2**32 * 0.03)
+    time.sleep(0.005 + trial_seed("sleep", params["draw"]) / 2**32 * 0.02)
     return compute(params, source)
 
 
@@ -48,6 +48,10 @@ def fails_on_odd_draws(params, source):
     if source == "broken" and params["draw"] % 2:
         raise RuntimeError(f"no data for draw {params['draw']}")
     return compute(params, source)
+
+
+def counts_threads(params, source):
+    return {"threads": [pool["num_threads"] for pool in threadpool_info()]}
 
 
 def interrupts(params, source):
@@ -70,7 +74,14 @@ def returns_a_list(params, source):
     return [1, 2]
 
 
+def raises_what_is_no_text(params, source):
+    raise OSError("no file \udcff")
+
+
 def summarise(records, source):
+    # Imported late: processes that only run trials are to start fast.
+    from reproduction.sections import Section
+
     return Section("toy", "Toy", "nowhere", "", n_trials=len(records))
 
 
@@ -90,5 +101,5 @@ if __name__ == "__main__":
     print("ready", flush=True)
     try:
         run_experiments([SLOW], "paper", sys.argv[1], jobs=int(sys.argv[2]))
-    except Interrupted as stop:
+    except KeyboardInterrupt as stop:
         sys.exit(str(stop))
