@@ -9,8 +9,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import json
+import sys
 import tempfile
 from pathlib import Path
+
+# The literal algorithm for missing entries stands in reproduction/, beside this folder.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from baseline_rows import (
     baselines,
