@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import toy_experiments
-from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import threadpool_limits
 from toy_experiments import SLOW, toy, trials
 
@@ -20,12 +19,6 @@ from reproduction.run.runner import TRIALS_FILE, run_experiments, stored_records
 from reproduction.run.store import UnwritableError, open_store, read_records
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def new_workers():
-    """Workers that other tests started do not know the folder of the toys."""
-    get_reusable_executor().shutdown(wait=True)
 
 
 def texts(records):
