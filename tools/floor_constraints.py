@@ -34,6 +34,8 @@ def floors(project: Path) -> dict[str, str]:
     wanted += [line for line in extras["dev"] if line.startswith(BROUGHT_BY_USERS)]
     found: dict[str, str] = {}
     for requirement in wanted:
+        if requirement.startswith(f"{table.get('name')}["):  # other extras of the project itself
+            continue
         match = REQUIREMENT.fullmatch(requirement)
         if match is None:
             raise ValueError(f"{requirement!r} has no floor: write it as name>=version")

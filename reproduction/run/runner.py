@@ -13,6 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ TRIALS_FILE = "trials.sqlite"
 
 # How long a worker may outlive a run that was killed.
 SECONDS_BETWEEN_LOOKS = 0.5
+HAS_INITIALIZERS = tuple(map(int, joblib.__version__.split(".")[:2])) >= (1, 5)
 
 
 def trial_seed(*parts: Any) -> int:
@@ -176,14 +178,25 @@ def _collected(
 def _run_all(pending: Sequence[_Trial], jobs: int, source: Any) -> Generator[Record, None, None]:
     """Yield the record of every trial as it ends."""
     stamp = {"versions": versions(), "commit": commit()}
-    with joblib.parallel_config(
-        backend="loky", inner_max_num_threads=1, initializer=_end_with, initargs=(os.getpid(),)
-    ):
+    parent = os.getpid()
+    # Before joblib 1.5, which has initializers, a worker watches from its first trial on.
+    early = {"initializer": _end_with, "initargs": (parent,)} if HAS_INITIALIZERS else {}
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1, **early):
         # Trials go out one by one: in batches, a kill would lose all that a batch has done.
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-        yield from parallel(joblib.delayed(_run_trial)(t, source, stamp) for t in pending)
+        yield from parallel(
+            joblib.delayed(_run_in_worker)(t, source, stamp, parent) for t in pending
+        )
 
 
+def _run_in_worker(trial: _Trial, source: Any, stamp: dict[str, Any], parent: int) -> Record:
+    """Run one trial in a process that ends when its parent does; with one job, in the parent."""
+    if os.getpid() != parent:
+        _end_with(parent)
+    return _run_trial(trial, source, stamp)
+
+
+@cache
 def _end_with(parent: int) -> None:
     """Let a worker end soon after its parent, even where that was killed.
 
