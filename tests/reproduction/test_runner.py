@@ -228,7 +228,7 @@ def wait_for_group(process):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    return run_experiments([SLOW], "paper", tmp_path_factory.mktemp("undisturbed"))
+    return run_experiments([SLOW], "paper", tmp_path_factory.mktemp("undisturbed"), jobs=2)
 
 
 def test_ten_kills_at_random_moments_change_nothing(tmp_path, undisturbed):
@@ -258,7 +258,7 @@ def test_ten_kills_at_random_moments_change_nothing(tmp_path, undisturbed):
         wait_for_group(process)
     assert [process.returncode for process in processes] == [-signal.SIGKILL] * 10
     assert 0 < len(known) < len(undisturbed["slow"]), "the kills came too early or too late"
-    assert timeless(run_experiments([SLOW], "paper", out)) == timeless(undisturbed)
+    assert timeless(run_experiments([SLOW], "paper", out, jobs=2)) == timeless(undisturbed)
     assert known.items() <= stored(out).items()
 
 

@@ -40,7 +40,8 @@ def compute(params, source):
 
 
 def slow(params, source):
-    time.sleep(0.005 + trial_seed("sleep", params["draw"]) / 2**32 * 0.02)
+    # Long enough that a busy machine, too, kills a run ten times before it ends.
+    time.sleep(0.1 + trial_seed("sleep", params["draw"]) / 2**32 * 0.2)
     return compute(params, source)
 
 
