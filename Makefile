@@ -13,6 +13,10 @@ SCALE := quick
 ONLY :=
 JOBS := 2
 OUT := build/reproduction
+# What `make quick` runs: the mathematics of every family, and what holds the tree together.
+QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py tests/union/test_affine.py \
+	tests/union/solve tests/kernel/test_solve.py tests/kernel/test_functions.py tests/mixture/_solve \
+	tests/data/test_measure.py tests/test_layers.py tests/test_metrics.py tests/test_saved_types.py tests/test_imports.py
 
 .PHONY: help demo test test-floor quick lint torch bench bench-compare reproduce format clean
 
@@ -37,6 +41,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered
+
+quick: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q $(QUICK)
 
 $(FLOOR_READY): pyproject.toml tools/floor_constraints.py
 	rm -rf $(FLOOR_VENV)

@@ -17,10 +17,11 @@ import literal_kernel
 import usps
 from polyspan import MCKUSaL, RobustMCKUSaL
 from polyspan.datasets import mask_entries
+from polyspan.kernel._solve.alternation import KernelRules, alternate
+from polyspan.kernel._solve.gkiop import gkiop
 from polyspan.kernels import Kernel, estimate_kernel
 from polyspan.metrics import clustering_error
 from polyspan.model_selection import choose_by_noise
-from polyspan.solvers.kernel import KernelRules, gkiop, learn_kernel_subspaces
 from timing import interleaved
 
 Row = dict[str, Any]
@@ -54,7 +55,7 @@ def kernel() -> Iterator[Row]:
     def exact() -> None:
         G = KernelCenterer().fit_transform(Kernel("rbf", gamma=gamma)(X))
         start = gkiop(G, L, s, seeds)
-        reached["exact"] = learn_kernel_subspaces(G, start, L, KernelRules(s, lam, **FEW))
+        reached["exact"] = alternate(G, start, L, KernelRules(s, lam, **FEW))
 
     def low_rank() -> None:
         model = MCKUSaL(L, s, gamma=gamma, lam=lam, init="gkiop", gkiop_seeds=seeds, low_rank=200)
@@ -134,7 +135,7 @@ def _per_iteration(X: np.ndarray, L: int, s: int, lam: float, gamma: float) -> f
     start = gkiop(G, L, s, np.array([0, 1]))
     rules = KernelRules(s, lam, max_iter=1, max_update_iter=10, update_tol=0.0)
     begin = time.perf_counter()
-    learn_kernel_subspaces(G, start, L, rules)
+    alternate(G, start, L, rules)
     return time.perf_counter() - begin
 
 

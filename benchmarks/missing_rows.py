@@ -16,12 +16,11 @@ from polyspan import RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
 from polyspan.metrics import average_subspace_distance
-from polyspan.solvers.grouse import closeness_step
-from polyspan.solvers.grouse_sweep import sweep
-from polyspan.solvers.masked import MaskedProblem
-from polyspan.solvers.masked_members import member_sums
-from polyspan.solvers.masked_preparation import Holes, prepare_masked
-from polyspan.solvers.updates import power_update
+from polyspan.union._solve.grouse import closeness_step
+from polyspan.union._solve.grouse_sweep import sweep
+from polyspan.union._solve.masked import MaskedBlock
+from polyspan.union._solve.problem import Problem, prepare
+from polyspan.union._solve.shape import power_step
 from reproduction.experiments import literal as literal_missing
 from timing import interleaved
 
@@ -29,55 +28,66 @@ Row = dict[str, Any]
 LAM, STEP, SWEEPS = 2.0, 1.5, 100
 
 
-def setting(m: int, s: int, sizes: tuple[int, ...], share: float) -> MaskedProblem:
+def setting(m: int, s: int, sizes: tuple[int, ...], fraction: float) -> Problem:
     data = make_union_of_subspaces(sizes, n_features=m, subspace_dim=s, random_state=0)
-    X = mask_entries(data.X, share, random_state=0)
-    problem = prepare_masked(X, Holes.of(X), np.zeros(m), LAM, prior=0.0).problem
-    assert isinstance(problem, MaskedProblem)
-    return problem
+    X = mask_entries(data.X, fraction, random_state=0)
+    return prepare(X, LAM, center=False, holes=True)[0]
+
+
+def block_of(problem: Problem) -> MaskedBlock:
+    block = problem.rows.block
+    assert isinstance(block, MaskedBlock)
+    return block
 
 
 def fixed_labels(
-    problem: MaskedProblem, labels: np.ndarray, bases: np.ndarray
+    problem: Problem, labels: np.ndarray, bases: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return F2 with the labels fixed, and the products that a power step needs."""
-    sums = member_sums(problem, bases, labels)
-    return float(problem.objective(bases[None], sums.energy)[0]), sums.products
+    block = block_of(problem)
+    products, energy = np.zeros_like(bases), 0.0
+    for members, thetas in block.own_fits(bases, None, labels):
+        for p, (rows, theta) in enumerate(zip(members, thetas, strict=True)):
+            values, missing = block.rows(rows)
+            weighted = theta * block.weights[rows, None]
+            filled = block.filled(values, missing, bases[p], None, theta)
+            products[p] += (weighted.T @ filled).T
+            energy += float(np.sum((values @ bases[p]) * weighted))
+    return float(problem.objective(bases[None], np.array([energy]))[0]), products[None]
 
 
 def descend(
-    problem: MaskedProblem, labels: np.ndarray, bases: np.ndarray, target: float
+    problem: Problem, labels: np.ndarray, bases: np.ndarray, target: float
 ) -> tuple[float, int]:
     """Take majorise-minimise steps until F2 is at the target."""
     steps = 0
     reached, products = fixed_labels(problem, labels, bases)
     while reached > target and steps < 1000:
-        bases = power_update(problem, bases[None], products)[0]
+        bases = power_step(bases[None], products, problem.weights)[0]
         reached, products = fixed_labels(problem, labels, bases)
         steps += 1
     return reached, steps
 
 
 def sweeps(
-    problem: MaskedProblem, bases: np.ndarray, labels: np.ndarray, n_sweeps: int, literal: bool
+    problem: Problem, bases: np.ndarray, labels: np.ndarray, n_sweeps: int, literal: bool
 ) -> np.ndarray:
     """Run the update of one outer iteration of Algorithm 3 for all subspaces."""
-    assert problem.missing is not None
-    assert problem.weights is not None
-    bases, values = bases.copy(), problem.rows.X
+    block = block_of(problem)
+    bases, values = bases.copy(), block.values
     for p in range(len(bases)):
         members = np.flatnonzero(labels == p)
         others = [bases[q] for q in range(len(bases)) if q != p]
         wide = np.concatenate(others, axis=1)
         basis = bases[p].copy()
         for t in range(1, n_sweeps + 1):
-            steps = LAM * STEP / t * problem.weights
+            steps = LAM * STEP / t * block.weights
             if literal:
                 basis = literal_missing.closeness_step(basis, others, STEP / t)
-                basis = literal_missing.sweep(basis, values, problem.missing, members, steps)
+                basis = literal_missing.sweep(basis, values, block.missing, members, steps)
             else:
                 columns = np.ascontiguousarray(closeness_step(basis, wide, STEP / t).T)
-                sweep(columns, values, problem.missing, members, steps)
+                sweep(columns, values, block.missing, members, steps)
                 basis = columns.T
         bases[p] = basis
     return bases

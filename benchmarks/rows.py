@@ -19,9 +19,8 @@ from polyspan import MiCUSaL
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases
 from polyspan.metrics import average_subspace_distance, clustering_error
-from polyspan.solvers.assignment import assign
-from polyspan.solvers.micusal import Rules, learn_subspaces
-from polyspan.solvers.preparation import Prepared, prepare
+from polyspan.union._solve.alternation import Rules, alternate
+from polyspan.union._solve.problem import Problem, prepare
 from timing import interleaved, peak_mib
 
 Row = dict[str, Any]
@@ -40,10 +39,10 @@ def start_of(shape: tuple[int, ...], seed: int = 1) -> np.ndarray:
     return draw_bases(shape, np.random.RandomState(seed))
 
 
-def alternate(prepared: Prepared, start: np.ndarray, solver: str, n_iter: int) -> list[float]:
+def iterate(problem: Problem, start: np.ndarray, solver: str, n_iter: int) -> list[float]:
     """Run exactly n_iter iterations of ours."""
     rules = Rules(solver=solver, max_iter=n_iter, tol=-math.inf)
-    return list(learn_subspaces(prepared.problem, start[None], rules)[0].history)
+    return list(alternate(problem, start[None], rules)[0].history)
 
 
 def per_iteration(
@@ -52,8 +51,8 @@ def per_iteration(
     """Time of one iteration from one start, ours over the literal one."""
     m, n, n_subspaces, s = shape
     X, start = make(n, m, n_subspaces, s), start_of((n_subspaces, m, s))
-    prepared = prepare(X, LAM, center=True, start=start)
-    inner = prepared.inward(start)
+    problem, working = prepare(X, LAM, center=True, start=start)
+    inner = working.inward(start)
     histories: dict[str, list[float]] = {}
 
     def run_literal() -> None:
@@ -61,7 +60,7 @@ def per_iteration(
         histories["literal"] = result.history
 
     def run_ours(solver: str) -> None:
-        histories[solver] = alternate(prepared, inner, solver, n_iter)
+        histories[solver] = iterate(problem, inner, solver, n_iter)
 
     runs: dict[str, Any] = {"literal": run_literal}
     runs |= {solver: (lambda solver=solver: run_ours(solver)) for solver in solvers}
@@ -95,7 +94,7 @@ def to_convergence(name: str, shape: tuple[int, int, int, int], n_starts: int) -
     """Time power steps and the literal algorithm to tol 1e-6 from the same starts, one by one."""
     m, n, n_subspaces, s = shape
     X = make(n, m, n_subspaces, s)
-    problem = prepare(X, LAM, center=True).problem
+    problem, _ = prepare(X, LAM, center=True)
     spent, found = {"literal": 0.0, "power": 0.0}, {"literal": [], "power": []}
     for seed in range(n_starts):
         start = start_of((n_subspaces, m, s), seed)
@@ -103,7 +102,7 @@ def to_convergence(name: str, shape: tuple[int, int, int, int], n_starts: int) -
         found["literal"].append(literal.micusal(X, start, LAM).history[-1])
         spent["literal"] += time.perf_counter() - begin
         begin = time.perf_counter()
-        found["power"].append(learn_subspaces(problem, start[None], Rules())[0].objective)
+        found["power"].append(alternate(problem, start[None], Rules())[0].objective)
         spent["power"] += time.perf_counter() - begin
     yield {
         "row": f"{name}, power, {n_starts} starts to convergence",
@@ -197,12 +196,12 @@ def large() -> Iterator[Row]:
     update = time.perf_counter() - begin
     del Y
     for dtype in ("float64", "float32"):
-        prepared = prepare(X.astype(dtype), LAM, center=True)
+        problem, _ = prepare(X.astype(dtype), LAM, center=True)
         bases = start.astype(dtype)
         seconds = interleaved(
             {
-                "two": lambda p=prepared, b=bases: alternate(p, b, "power", 2),
-                "one": lambda p=prepared, b=bases: alternate(p, b, "power", 1),
+                "two": lambda p=problem, b=bases: iterate(p, b, "power", 2),
+                "one": lambda p=problem, b=bases: iterate(p, b, "power", 1),
             },
             3,
         )
@@ -213,7 +212,7 @@ def large() -> Iterator[Row]:
             "ours s per iteration": ours,
             "literal s, assignment": assignment,
             "literal s, update of one subspace (times 20)": update,
-            "peak MiB": peak_mib(lambda p=prepared, b=bases: alternate(p, b, "power", 1)),
+            "peak MiB": peak_mib(lambda p=problem, b=bases: iterate(p, b, "power", 1)),
         }
 
 
@@ -223,16 +222,15 @@ def product() -> Iterator[Row]:
     X64, start = make(n, m, n_subspaces, s), start_of((n_subspaces, m, s))
     for dtype in ("float64", "float32"):
         X = X64.astype(dtype)
-        prepared = prepare(X, LAM, center=True)
+        problem, _ = prepare(X, LAM, center=True)
         bases = start.astype(dtype)
         stacked = np.ascontiguousarray(bases.transpose(1, 0, 2).reshape(m, -1))
-        rows = prepared.problem.rows
         seconds = interleaved(
             {
                 "bare": lambda X=X, stacked=stacked: X @ stacked,
-                "assign": lambda r=rows, b=bases: assign(r, b[None], with_products=False),
-                "five": lambda p=prepared, b=bases: alternate(p, b, "power", 5),
-                "one": lambda p=prepared, b=bases: alternate(p, b, "power", 1),
+                "assign": lambda p=problem, b=bases: p.assign(b[None], with_products=False),
+                "five": lambda p=problem, b=bases: iterate(p, b, "power", 5),
+                "one": lambda p=problem, b=bases: iterate(p, b, "power", 1),
             },
             5,
         )
@@ -242,7 +240,7 @@ def product() -> Iterator[Row]:
             "iteration over bare product": iteration / seconds["bare"],
             "assignment over bare product": seconds["assign"] / seconds["bare"],
             "bare s": seconds["bare"],
-            "peak MiB": peak_mib(lambda p=prepared, b=bases: alternate(p, b, "power", 1)),
+            "peak MiB": peak_mib(lambda p=problem, b=bases: iterate(p, b, "power", 1)),
         }
 
 

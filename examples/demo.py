@@ -28,8 +28,8 @@ from polyspan.metrics import (
     clustering_error,
     relative_reconstruction_error,
 )
-from polyspan.solvers.preparation import prepare
-from polyspan.solvers.updates import exact_update
+from polyspan.union._solve.alternation import update_exactly
+from polyspan.union._solve.problem import prepare
 
 LAM = 4.0
 METHODS = ("Algorithm 1 as printed, 8 random starts", "polyspan, annealed, 1 start", "known labels")
@@ -48,10 +48,10 @@ class Measured:
 # The bound: nobody who has to find the labels can do better on average than one who knows them.
 def fit_known_labels(data: UnionOfSubspaces, lam: float) -> np.ndarray:
     """Return the bases that minimise the objective for the true labels."""
-    prepared = prepare(data.X, lam, center=True)
+    problem, _ = prepare(data.X, lam, center=True)
     bases = data.bases
     for _ in range(50):
-        bases = exact_update(prepared.problem, bases, data.labels)
+        bases = update_exactly(problem, bases, data.labels[:, None], 0)
     return bases
 
 

@@ -209,7 +209,7 @@ def node(loader, name):
         ("FunctionNode", "numpy.add"),
         ("TypeNode", "subprocess.Popen"),
         ("TypeNode", "polyspan.MiCUSaL"),
-        ("ObjectNode", "polyspan.models.micusal.MiCUSaL"),
+        ("ObjectNode", "polyspan.union.micusal.MiCUSaL"),
         ("ObjectNode", "polyspan.parts.MiCUSaL"),
         ("ObjectNode", "sklearn.preprocessing._data.KernelCenterer"),
         ("ObjectNode", "subprocess.Popen"),

@@ -11,8 +11,8 @@ import sklearn.preprocessing
 import skops.io
 
 from polyspan import MCKUSaL, MiCUSaL, load_model, save_model, saved_types
+from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernels import Kernel
-from polyspan.solvers.kernel_subspaces import KernelSubspaces
 
 
 def test_names_of_the_format_stay():

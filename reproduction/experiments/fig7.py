@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from polyspan import MCKUSaL, RobustMCKUSaL
 from polyspan.baselines import KernelKMeans, KernelPCADenoiser, RobustKernelPCA
 from polyspan.datasets import mask_entries
 from polyspan.model_selection import choose_by_noise
-from polyspan.models import MCKUSaL, RobustMCKUSaL
 from reproduction.experiments.claims import smaller_errors
 from reproduction.experiments.digits import dimension, select
 from reproduction.experiments.oracle import oracle_dimensions

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from polyspan import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 from polyspan.baselines import (
     GROUSE,
     KGROUSE,
@@ -17,7 +18,6 @@ from polyspan.baselines import (
     SparseSubspaceClustering,
     ThresholdingSubspaceClustering,
 )
-from polyspan.models import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 #: Step and outer iterations with which k-GROUSE comes near the published figures.
 SMALL_STEP = {"step_size": 0.1, "max_iter": 4}

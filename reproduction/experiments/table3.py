@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.data.rows import ArrayRows
 from polyspan.datasets import mask_entries
 from polyspan.geometry import draw_bases
-from polyspan.solvers.grouse import GrouseRules, learn_by_grouse
-from polyspan.solvers.masked import MaskedProblem
-from polyspan.solvers.masked_preparation import Holes, prepare_masked
+from polyspan.union._solve.grouse import GrouseRules, learn_by_grouse
+from polyspan.union._solve.masked import MaskedBlock
+from polyspan.union._solve.problem import Problem, prepare
 from reproduction.experiments import literal
 from reproduction.experiments.scenes import noisy_scene
 from reproduction.experiments.source import STAND_IN, Source
@@ -63,8 +64,7 @@ def run(params: Params, source: Source) -> dict[str, Any]:
         s = 4
     Y = mask_entries(Y, params["missing"], random_state=trial_seed("mask", params["draw"]))
     lam = 2.0 if params["method"] == "rMiCUSaL" else np.inf
-    problem = prepare_masked(Y, Holes.of(Y), np.zeros(Y.shape[1]), lam, prior=0.0).problem
-    assert isinstance(problem, MaskedProblem)
+    problem, _ = prepare(Y, lam, center=False, holes=True)
     bases = draw_bases((n_subspaces, Y.shape[1], s), np.random.RandomState(0))
     once = GrouseRules(_STEP, SWEEPS, 1, 0.0)
     learn_by_grouse(problem, bases, GrouseRules(_STEP, 1, 1, 0.0))  # compiles, if nothing has
@@ -91,25 +91,26 @@ def _seconds(work: Callable[[], object]) -> float:
     return max(time.process_time() - begin, 1e-9)
 
 
-def _step(problem: MaskedProblem, bases: np.ndarray) -> np.ndarray:
+def _step(problem: Problem, bases: np.ndarray) -> np.ndarray:
     _, sums = problem.assign(bases[None], with_products=True)
-    return np.asarray(problem.power_step(bases[None], sums))
+    return np.asarray(problem.shape.step(bases[None], sums, problem.weights))
 
 
-def _literal_iteration(problem: MaskedProblem, bases: np.ndarray, n_sweeps: int) -> None:
+def _literal_iteration(problem: Problem, bases: np.ndarray, n_sweeps: int) -> None:
     """Assign and update as the box of Algorithm 3 prints it."""
-    assert problem.missing is not None
-    assert problem.weights is not None
-    values, apart = np.asarray(problem.rows.X), np.isinf(problem.lam)
-    labels = literal.assign(bases, values, problem.missing)
-    steps = (1.0 if apart else problem.lam) * _STEP * problem.weights
+    assert isinstance(problem.rows, ArrayRows)
+    block = problem.rows.block
+    assert isinstance(block, MaskedBlock)
+    values, apart = np.asarray(block.values), np.isinf(problem.lam)
+    labels = literal.assign(bases, values, block.missing)
+    steps = (1.0 if apart else problem.lam) * _STEP * block.weights
     for p in range(len(bases)):
         others = [bases[q] for q in range(len(bases)) if q != p]
         basis, members = bases[p], np.flatnonzero(labels == p)
         for t in range(1, n_sweeps + 1):
             if not apart:
                 basis = literal.closeness_step(basis, others, _STEP / t)
-            basis = literal.sweep(basis, values, problem.missing, members, steps / t)
+            basis = literal.sweep(basis, values, block.missing, members, steps / t)
 
 
 def summarise(records: Sequence[Record], source: Source) -> Section:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 
+from polyspan import MCKUSaL, RobustMCKUSaL
 from polyspan.baselines import KernelKMeans, SparseSubspaceClustering
 from polyspan.datasets import mask_entries
 from polyspan.metrics import clustering_error
-from polyspan.models import MCKUSaL, RobustMCKUSaL
 from reproduction.experiments.digits import dimension, select
 from reproduction.experiments.source import STAND_IN, Source
 from reproduction.experiments.tools import by_draw, finished, paired, size_at, value

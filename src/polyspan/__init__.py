@@ -5,15 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from polyspan import datasets, geometry, images, kernels, metrics
 from polyspan.compare import Comparison, compare
-from polyspan.models import (
-    AdaptiveMiCUSaL,
-    MCKUSaL,
-    MiCUSaL,
-    RobustMCKUSaL,
-    RobustMiCUSaL,
-    SubspaceImputer,
-    SubspaceMixture,
-)
+from polyspan.kernel import MCKUSaL, RobustMCKUSaL
+from polyspan.mixture import SubspaceImputer, SubspaceMixture
+from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 if TYPE_CHECKING:
     from polyspan.persistence import load_model, save_model

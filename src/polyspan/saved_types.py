@@ -16,20 +16,25 @@ import scipy.sparse
 from sklearn.impute import MissingIndicator
 from sklearn.preprocessing import KernelCenterer
 
-from polyspan import baselines, models
-from polyspan.kernels import Kernel
-from polyspan.kernels.low_rank import NystromMap
-from polyspan.models.imputer_choice import Fill, Scaling
-from polyspan.models.kernel_starts import KernelRun
-from polyspan.models.kernel_unions import ExactUnion, LowRankUnion
-from polyspan.models.streaming import Stream
-from polyspan.solvers.adaptive import Merge
-from polyspan.solvers.kernel_subspaces import KernelSubspaces
-from polyspan.solvers.streaming import Memory
+from polyspan import baselines, kernel, mixture, union
+from polyspan.kernel._solve.subspaces import KernelSubspaces
+from polyspan.kernel.fitting import KernelRun
+from polyspan.kernel.functions import Kernel
+from polyspan.kernel.gram import ExactUnion
+from polyspan.kernel.nystrom import NystromMap
+from polyspan.kernel.prediction import LowRankUnion
+from polyspan.mixture.filling import Fill, Scaling
+from polyspan.union._solve.memory import Memory
+from polyspan.union._solve.merging import Merge
+from polyspan.union.streaming import Stream
 
 #: What a file may hold at its top: every public estimator.
 ESTIMATORS: dict[str, type] = {
-    **{f"polyspan.{name}": getattr(models, name) for name in models.__all__},
+    **{
+        f"polyspan.{name}": getattr(family, name)
+        for family in (union, kernel, mixture)
+        for name in family.__all__
+    },
     **{f"polyspan.baselines.{name}": getattr(baselines, name) for name in baselines.__all__},
 }
 #: What fitted estimators are made of.

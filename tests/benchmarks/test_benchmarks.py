@@ -100,7 +100,7 @@ def test_the_gpu_script_checks_tiny_sizes_where_there_is_none():
     assert "| target |" in done.stdout
     saved = json.loads(done.stdout[done.stdout.index("{\n") :])
     assert saved["machine"]["device"] == "none"
-    assert [row["correct"] for row in saved["rows"]] == [True] * 4
+    assert [row["correct"] for row in saved["rows"]] == [True] * 5
 
 
 def test_peers_are_measured_alike(literal, monkeypatch):

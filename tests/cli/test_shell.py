@@ -103,12 +103,12 @@ def test_an_interrupt_leaves_nothing(tmp_path, sent, code):
     np.save(tmp_path / "big.npy", np.random.RandomState(0).standard_normal((3000, 200)))
     # A long fit that says when it has begun.
     program = (
-        "import polyspan.cli, polyspan.models.micusal as micusal\n"
-        "plain = micusal.prepare\n"
-        "def prepare(*a, **k):\n"
+        "import polyspan.cli, polyspan.union.micusal as micusal\n"
+        "plain = micusal.run_starts\n"
+        "def run_starts(*a, **k):\n"
         "    print('begun', flush=True)\n"
         "    return plain(*a, **k)\n"
-        "micusal.prepare = prepare\n"
+        "micusal.run_starts = run_starts\n"
         "polyspan.cli.main()\n"
     )
     words = ["fit", "big.npy", "-o", "m.skops", "-L", "20", "-s", "10"]

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from polyspan.arrays import to_numpy
 from polyspan.geometry import (
     draw_bases,
     is_orthonormal,
@@ -9,6 +10,7 @@ from polyspan.geometry import (
     orthonormalise,
     range_basis,
 )
+from polyspan.geometry.bases import cholesky_orthonormal
 
 
 def test_drawn_bases_are_orthonormal_and_repeatable():
@@ -47,3 +49,24 @@ def test_orthonormalise_takes_the_nearest(xp):
 def test_orthonormalise_refuses_dependent_columns():
     with pytest.raises(ValueError, match="2 independent columns"):
         orthonormalise(np.ones((1, 5, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_orthonormal_by_cholesky(xp, accelerator, dtype):
+    a = np.random.RandomState(0).standard_normal((2, 4, 30, 5)) * np.array(
+        [1e4, 1.0, 1e-2, 1.0, 3.0]
+    )
+    a[0, 1] = 0.0
+    a[0, 2, :, 3] = a[0, 2, :, 0]  # dependent
+    a[1, 0] *= 1e-150  # its squares have no digits
+    a[1, 1] *= 1e140
+    if dtype == "float32":
+        a = np.clip(a, -1e15, 1e15)
+    a = a.astype(dtype)
+    for place in (xp, accelerator):
+        q = to_numpy(cholesky_orthonormal(place.asarray(a)))
+        assert q.dtype == dtype
+        assert is_orthonormal(q, 1e-13 if dtype == "float64" else 1e-5)
+        for i, j in [(0, 0), (0, 3), (1, 2), (1, 3)]:
+            inside = q[i, j] @ (q[i, j].T @ a[i, j])
+            assert_allclose(inside, a[i, j], atol=(1e-9 if dtype == "float64" else 1e-1))

@@ -8,7 +8,7 @@ from polyspan.baselines import KernelPCADenoiser
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
 from polyspan.kernels import Kernel
-from polyspan.solvers.masked_preparation import Holes, prepare_masked
+from polyspan.union._solve.problem import prepare
 from reproduction.experiments import literal
 from reproduction.experiments.digits import select
 from reproduction.experiments.fig6 import halves
@@ -186,8 +186,8 @@ def test_oracle_sees_the_clean_samples():
 def test_literal_assignment_is_ours():
     data = make_union_of_subspaces((20, 20), n_features=15, subspace_dim=2, random_state=0)
     X = mask_entries(data.X, 0.3, random_state=0)
-    problem = prepare_masked(X, Holes.of(X), np.zeros(15), 2.0, prior=0.0).problem
+    problem, _ = prepare(X, 2.0, center=False, holes=True)
     bases = draw_bases((2, 15, 2), np.random.RandomState(0))
     labels, _ = problem.assign(bases[None], with_products=False)
-    found = literal.assign(bases, np.asarray(problem.rows.X), problem.missing)
+    found = literal.assign(bases, np.asarray(problem.rows.block.values), problem.rows.block.missing)
     assert np.array_equal(found, labels[:, 0])

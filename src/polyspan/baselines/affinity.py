@@ -11,7 +11,7 @@ from scipy.sparse.linalg import eigsh
 from sklearn.cluster import spectral_clustering
 
 from polyspan._sklearn import plain_settings
-from polyspan.solvers.spectral_start import cluster_graph
+from polyspan.kernel.starts import cluster_graph
 
 # Below this many samples a dense eigensolver is faster and never fails to converge.
 DENSE_BELOW = 500

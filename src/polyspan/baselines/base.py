@@ -12,11 +12,10 @@ from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.baselines.affinity import estimate_n_clusters, spectral_labels
-from polyspan.models.base import UnionOfSubspacesBase
-from polyspan.models.checks import check_subspace_dim
-from polyspan.models.messages import warn_user
-from polyspan.solvers.preparation import prepare
-from polyspan.solvers.updates import exact_update
+from polyspan.checks import check_subspace_dim, warn_user
+from polyspan.union._solve.alternation import update_exactly
+from polyspan.union._solve.problem import prepare
+from polyspan.union.linear import LinearUnion
 
 
 def cluster_bases(
@@ -26,14 +25,14 @@ def cluster_bases(
 
     A cluster with fewer samples than s is completed by directions of no meaning.
     """
-    prepared = prepare(X, float("inf"), center=center)
-    rank = prepared.problem.rows.shape[1]
+    problem, working = prepare(X, float("inf"), center=center)
+    rank = problem.rows.like.shape[1]
     blank = np.stack([np.eye(rank, min(s, rank), dtype=X.dtype)] * n_subspaces)
-    bases = exact_update(prepared.problem, blank, labels)
-    return np.asarray(prepared.outward(bases)), np.asarray(prepared.mean)
+    bases = update_exactly(problem, blank, labels[:, None], 0)
+    return np.asarray(working.outward(bases)), np.asarray(working.mean)
 
 
-class GraphClustering(ClusterMixin, UnionOfSubspacesBase):  # type: ignore[misc]
+class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     """Cluster the samples by an affinity, then take the principal directions of each cluster."""
 
     n_subspaces: int | None

@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, fit_context, plain_settings
 from polyspan.arrays import limit_threads, pass_work
+from polyspan.checks import check_subspace_dim
 from polyspan.geometry import draw_bases
-from polyspan.models.base import UnionOfSubspacesBase
-from polyspan.models.checks import check_subspace_dim
+from polyspan.union.linear import LinearUnion
 
 # Iterations without a lower error after which a run is over.
 PATIENCE = 5
@@ -107,7 +107,7 @@ def update_blocks(
     return BlockDictionary(atoms, dictionary.blocks), codes
 
 
-class BlockSparseDictionary(ClusterMixin, UnionOfSubspacesBase):  # type: ignore[misc]
+class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
     """Learn a dictionary whose atoms come in blocks, each a subspace (SAC + BK-SVD).
 
     Sparse agglomerative clustering joins atoms that the same samples use, block K-SVD updates the

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -10,15 +9,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
+from polyspan.checks import check_columns_observed, check_subspace_dim, warn_left_out
+from polyspan.data.missing import Holes, observed_mean
 from polyspan.geometry import draw_bases
-from polyspan.models.checks import check_columns_observed, check_subspace_dim
-from polyspan.models.holes import UnionWithHoles
-from polyspan.models.robust import RobustMiCUSaL
-from polyspan.solvers.grouse import GrouseRules
-from polyspan.solvers.masked_preparation import Holes, observed_mean
+from polyspan.union.linear import LinearUnion
+from polyspan.union.robust import RobustMiCUSaL
 
 
-class GROUSE(UnionWithHoles):
+class GROUSE(LinearUnion):
     """Track one subspace by rank-one steps on the Grassmann manifold, entries missing or not.
 
     Each sample turns the basis towards its own residual (Balzano, Nowak and Recht, 2010).
@@ -106,7 +104,7 @@ class GROUSE(UnionWithHoles):
         if self.center:
             mean = observed_mean(X, holes.missing)
         learned = holes.n_observed > self.subspace_dim
-        self._warn_about_rows(learned, self.subspace_dim)
+        warn_left_out(np.flatnonzero(~learned), len(X), self.subspace_dim)
         basis = draw_bases((X.shape[1], self.subspace_dim), rng)
         for t in range(1, self.n_sweeps + 1):
             order = rng.permutation(np.flatnonzero(learned))
@@ -151,7 +149,7 @@ class GROUSE(UnionWithHoles):
         self, basis: np.ndarray, X: np.ndarray, holes: Holes, order: np.ndarray, t: int
     ) -> np.ndarray:
         """Visit samples once; the basis is orthonormalised again, as rounding adds up."""
-        from polyspan.solvers.grouse_sweep import sweep  # loads numba
+        from polyspan.union._solve.grouse_sweep import sweep  # loads numba
 
         values = np.where(holes.missing, 0.0, X).astype(np.float64)
         greedy = isinstance(self.step_size, str)
@@ -161,8 +159,12 @@ class GROUSE(UnionWithHoles):
         sweep(columns, values, holes.missing, order, steps, greedy)
         return np.asarray(np.linalg.qr(columns.T)[0])
 
-    def _prior(self) -> float:
-        return 0.0
+    _takes_missing = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 class KGROUSE(RobustMiCUSaL):
@@ -209,6 +211,8 @@ class KGROUSE(RobustMiCUSaL):
     }  # fmt: skip
     lam = float("inf")
     init = "random"
+    affine = False
+    residual = "plain"
     forget_factor = 1.0
     solver = "grouse"
     fill_prior = 0.0
@@ -240,6 +244,5 @@ class KGROUSE(RobustMiCUSaL):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _grouse_rules(self) -> GrouseRules:
-        # The weights m/|Ω| are of F2, which k-GROUSE does not know.
-        return replace(super()._grouse_rules(), weighted=False)
+    _weighted = False
+    """The weights m/|Ω| are of F2, which k-GROUSE does not know."""

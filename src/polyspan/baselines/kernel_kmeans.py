@@ -12,10 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.kernels import Kernel
-from polyspan.models.kernel_starts import check_kernel_matrix
-from polyspan.models.messages import warn_user
-from polyspan.models.validation import refuse_lazy
+from polyspan.checks import refuse_lazy, warn_user
+from polyspan.kernel.functions import check_kernel_matrix, is_precomputed, kernel_of
 
 
 class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -30,7 +28,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Starts, of which the lowest inertia is kept.
     max_iter : int, default=300
     tol : float, default=0.0
-        Stop when the inertia falls by no more than this share; 0: when labels stay.
+        Stop when the inertia falls by no more than this fraction; 0: when labels stay.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -103,7 +101,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         X = np.asarray(validate_data(self, X, dtype=np.float64))
         if self.n_clusters > len(X):
             raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={len(X)}")
-        kernel = self._kernel()
+        kernel = kernel_of(self)
         G = check_kernel_matrix(X if kernel is None else kernel(X), self.kernel)
         rng = check_random_state(self.random_state)
         results = [self._run(G, rng) for _ in range(self.n_init)]
@@ -182,12 +180,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             centres.append(centre)
         return labels
 
-    def _kernel(self) -> Kernel | None:
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            return None
-        return Kernel(self.kernel, self.gamma, self.degree, self.coef0)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags

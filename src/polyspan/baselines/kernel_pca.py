@@ -9,36 +9,43 @@ import numpy as np
 from sklearn.base import clone
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.models.held_out_noise import NoiseChoice, search_by_noise
-from polyspan.models.kernel_model import KernelModel
-from polyspan.models.mckusal import MCKUSaL
-from polyspan.models.robust_mckusal import RobustKernelModel, RobustMCKUSaL
+from polyspan.arrays import keep_freed_memory
+from polyspan.checks import check_columns_observed
+from polyspan.kernel._solve.alternation import KernelRules
+from polyspan.kernel.fitting import Data, run_starts, store, warn_about
+from polyspan.kernel.functions import is_precomputed, kernel_of, matrix_of
+from polyspan.kernel.gram import GramProblem
+from polyspan.kernel.mckusal import MCKUSaL
+from polyspan.kernel.prediction import KernelUnion
+from polyspan.kernel.robust import RobustMCKUSaL, incomplete_problem
+from polyspan.kernel.starts import Plan, check_sizes
+from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
+from polyspan.progress import FitProgress
 
 # Numbers of components to try, in a geometric row: neighbours differ by a quarter or so.
 N_SIZES = 24
 _KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 
 
-class _OneSubspace:
-    """One subspace holds all samples and is found at once: nothing to choose but its dimension."""
-
-    n_subspaces = 1
-    lam = 1.0
-    init = "spectral"
-    gkiop_seeds = None
-    n_neighbors = 1
-    n_init: int | str = 1
-    residual = "plain"
-    max_iter, tol, max_update_iter, update_tol = 2, 0.0, 1, 0.0
-    random_state: Any = 0
-    n_jobs: int | None = None
-
-    def _store(self, solution: Any, distances: np.ndarray) -> None:
-        super()._store(solution, distances)  # type: ignore[misc]
-        self.n_iter_ = 1
+def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
+    """Return the plan of a fit of one subspace, which holds all samples and is found at once."""
+    check_sizes(1, subspace_dim, n_samples)
+    rules = KernelRules(subspace_dim, 1.0, max_iter=2, tol=0.0, max_update_iter=1, update_tol=0.0)
+    return Plan(1, rules)
 
 
-class KernelPCADenoiser(_OneSubspace, KernelModel):
+def _learn(model: KernelUnion, X: Any, y: Any, problem: GramProblem, plan: Plan) -> None:
+    """Find the one subspace and store it."""
+    progress = FitProgress(model, X, y, plan.n_starts, problem.max_steps(plan))
+    # One subspace depends on no random number.
+    runs = run_starts(problem, plan, np.random.RandomState(0), progress)
+    best = store(model, Data(X, len(X)), problem, runs)
+    model.n_iter_ = 1
+    progress.end()
+    warn_about(best, plan)
+
+
+class KernelPCADenoiser(KernelUnion):
     """Project on the leading kernel principal components and return by a pre-image.
 
     `MCKUSaL` with one subspace.
@@ -88,10 +95,8 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
         "n_splits": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
     }
-    low_rank = None
     subspace_dim_: int
     noise_choice_: NoiseChoice
-    kernel_params = None
 
     def __init__(
         self,
@@ -106,7 +111,7 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
         n_splits: int = 3,
         random_state: Any = None,
     ) -> None:
-        self.subspace_dim = subspace_dim  # type: ignore[assignment]
+        self.subspace_dim = subspace_dim
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -115,10 +120,6 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
         self.noise = noise
         self.n_splits = n_splits
         self.random_state = random_state
-
-    @property
-    def _dim(self) -> int:
-        return int(self.subspace_dim_)
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -133,14 +134,19 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
         -------
         self : KernelPCADenoiser
         """
+        keep_freed_memory()
         if hasattr(self, "noise_choice_"):
             del self.noise_choice_
+        X = self._validate(X, reset=True)
         if isinstance(self.subspace_dim, str):
-            self.noise_choice_ = self._choose(self._validate(X, reset=True))
+            self.noise_choice_ = self._choose(X)
             self.subspace_dim_ = int(self.noise_choice_.best_params["subspace_dim"])
         else:
             self.subspace_dim_ = int(self.subspace_dim)
-        return super().fit(X, y)  # type: ignore[no-any-return]
+        plan = _one_subspace(self.subspace_dim_, len(X))
+        kernel = kernel_of(self)
+        _learn(self, X, y, GramProblem.of(matrix_of(kernel, X), kernel, X), plan)
+        return self
 
     def _choose(self, X: np.ndarray) -> NoiseChoice:
         if self.noise is None:
@@ -148,7 +154,7 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
                 'subspace_dim="noise" needs the noise that new samples will have: give noise, the '
                 "expected squared norm of the noise of a sample"
             )
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if is_precomputed(self.kernel):
             raise ValueError(
                 'subspace_dim="noise" needs samples to add noise to, not a precomputed kernel: '
                 "give a number of components"
@@ -162,12 +168,13 @@ class KernelPCADenoiser(_OneSubspace, KernelModel):
         most = len(X) - -(-len(X) // self.n_splits) - 1
         sizes = np.unique(np.geomspace(1, most, N_SIZES).round().astype(int)).tolist()
         single = clone(self).set_params(subspace_dim=1)
-        return search_by_noise(
-            single, X, self.noise, {"subspace_dim": sizes}, self.n_splits, self.random_state
-        )
+        return choose_by_noise(
+            single, X, self.noise, {"subspace_dim": sizes}, n_splits=self.n_splits,
+            random_state=self.random_state,
+        )  # fmt: skip
 
 
-class RobustKernelPCA(_OneSubspace, RobustKernelModel):
+class RobustKernelPCA(KernelUnion):
     """Kernel PCA from samples with missing entries (the paper's rKPCA).
 
     `RobustMCKUSaL` with one subspace.
@@ -217,3 +224,28 @@ class RobustKernelPCA(_OneSubspace, RobustKernelModel):
         self.coef0 = coef0
         self.delta_min = delta_min
         self.preimage = preimage
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components from the observed entries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN marks a missing entry.
+        y : ignored
+
+        Returns
+        -------
+        self : RobustKernelPCA
+        """
+        keep_freed_memory()
+        X = self._validate(X, reset=True)
+        check_columns_observed(np.isnan(X))
+        plan, kernel = _one_subspace(self.subspace_dim, len(X)), kernel_of(self)
+        assert kernel is not None  # no "precomputed" here
+        problem, plan = incomplete_problem(kernel, X, plan, float(self.delta_min))
+        _learn(self, X, y, problem, plan)
+        return self
+
+    _takes_missing = True

@@ -12,7 +12,7 @@ from polyspan._sklearn import Interval, StrOptions
 from polyspan.baselines.affinity import symmetric_affinity
 from polyspan.baselines.base import GraphClustering
 from polyspan.baselines.lasso import lasso_codes, omp_codes
-from polyspan.models.messages import warn_user
+from polyspan.checks import warn_user
 
 # Weight of the constant entry that holds the sum of affine codes at 1.
 AFFINE_WEIGHT = 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyspan.models.micusal import MiCUSaL
+from polyspan.union.micusal import MiCUSaL
 
 
 class KSubspaces(MiCUSaL):

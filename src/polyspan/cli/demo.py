@@ -16,7 +16,7 @@ from polyspan.cli.failures import check_output, writing
 from polyspan.compare import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.files import whole_file
-from polyspan.models import MiCUSaL
+from polyspan.union import MiCUSaL
 
 TITLES = {
     "d_avg": "d_avg to the truth",

@@ -30,7 +30,7 @@ from polyspan.cli.methods import make_model
 from polyspan.cli.outputs import FRAMES, whole_where_whole, write_filled
 from polyspan.cli.show import report_written
 from polyspan.cli.tables import ENDINGS, Table
-from polyspan.models import SubspaceImputer
+from polyspan.mixture import SubspaceImputer
 
 
 @command("impute", panel=PANEL, epilog="polyspan impute holes.csv -o filled.csv")

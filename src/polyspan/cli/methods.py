@@ -7,17 +7,17 @@ from typing import Any
 
 import typer
 
-from polyspan import baselines, models
+from polyspan import baselines, kernel, mixture, union
 from polyspan.cli.failures import CommandError
 
 METHODS: dict[str, type] = {
-    "micusal": models.MiCUSaL,
-    "robust": models.RobustMiCUSaL,
-    "adaptive": models.AdaptiveMiCUSaL,
-    "mckusal": models.MCKUSaL,
-    "robust-mckusal": models.RobustMCKUSaL,
-    "mixture": models.SubspaceMixture,
-    "imputer": models.SubspaceImputer,
+    "micusal": union.MiCUSaL,
+    "robust": union.RobustMiCUSaL,
+    "adaptive": union.AdaptiveMiCUSaL,
+    "mckusal": kernel.MCKUSaL,
+    "robust-mckusal": kernel.RobustMCKUSaL,
+    "mixture": mixture.SubspaceMixture,
+    "imputer": mixture.SubspaceImputer,
     "ksubspaces": baselines.KSubspaces,
     "ssc": baselines.SparseSubspaceClustering,
     "robust-ssc": baselines.RobustSparseSubspaceClustering,

@@ -32,7 +32,7 @@ from polyspan.cli.outputs import write_array
 from polyspan.cli.show import learned, report_written, show, summary
 from polyspan.cli.tables import ENDINGS, Table, model_names
 from polyspan.files import whole_file
-from polyspan.models import SubspaceImputer
+from polyspan.mixture import SubspaceImputer
 from polyspan.persistence import model_bytes, model_info
 
 #: Of model files.

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polyspan.images.canvas import Canvas
 from polyspan.images.noise import noise_of
-from polyspan.images.pixels import Planes
+from polyspan.images.planes import Canvas, Planes
 from polyspan.images.presets import (
     Preset,
     check_side,
@@ -20,7 +19,8 @@ from polyspan.images.presets import (
     progress_bar,
     side_of,
 )
-from polyspan.models import SubspaceMixture
+from polyspan.mixture import SubspaceMixture
+from polyspan.mixture.prediction import gaussians_of, posterior_means
 
 PRESETS = {
     "fast": Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8),
@@ -50,7 +50,7 @@ def denoise_image(
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels
-        16×16 pixels or more. Integers count as shares of the largest of their type, as in
+        16×16 pixels or more. Integers count as fractions of the largest of their type, as in
         scikit-image; floats are taken as they are. Leave an alpha channel out.
     sigma : float, default=None
         Standard deviation of the noise, in the units of the result. None: `estimate_noise`.
@@ -116,16 +116,16 @@ def _denoise(
 ) -> np.ndarray:
     noise: float | None = sigma
     if model is None:
-        patches, noise = canvas.some(settings.n_train, rng), None
+        patches, noise = canvas.sample(settings.n_train, rng), None
         dim = max(settings.subspace_dim, _directions_above(patches, sigma))
         model = replace(settings, subspace_dim=dim).model(len(patches), MARGIN * sigma, rng)
         with no_convergence_warnings():
             model.fit(patches)
     tick()
+    gaussians = gaussians_of(model)
     for top, patches in canvas.bands():
-        sureness = np.empty(len(patches), dtype=np.float32)
-        expected = model._expected(patches, noise, sureness)
-        canvas.add(top, expected, sureness)
+        expected, certainty = posterior_means(patches, model.mean_, gaussians, noise)
+        canvas.add(top, expected, certainty.astype(np.float32, copy=False))
         tick()
     return canvas.mean()
 

@@ -1,4 +1,4 @@
-"""Inpainting: holes of patches filled with what subspaces, learned from the picture, expect."""
+"""Inpainting: subspaces that were learned from the picture fill the missing pixels of patches."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import splu
 from sklearn.utils import check_random_state
 
-from polyspan.images.canvas import Canvas
-from polyspan.images.interpolation import interpolate
-from polyspan.images.pixels import Planes, as_shares, check_image, spatial_shape
+from polyspan.images.planes import Canvas, Planes, as_fractions, check_image, spatial_shape
 from polyspan.images.presets import (
     Preset,
     check_side,
@@ -19,12 +19,15 @@ from polyspan.images.presets import (
     progress_bar,
     side_of,
 )
-from polyspan.models import SubspaceMixture
+from polyspan.mixture import SubspaceMixture
+from polyspan.mixture.prediction import gaussians_of, posterior_means
 
 PRESETS = {
     "fast": Preset(8, 2, 10, 20, 5000, 50.0, anneal_steps=8, max_iter=8, n_refill=4),
     "best": Preset(8, 1, 20, 20, 15000, 50.0, anneal_steps=15, max_iter=10, n_refill=6),
 }
+# Pixels of a tile and of the margin that it is solved with but not taken from.
+TILE, MARGIN = 192, 16
 
 
 def inpaint_image(
@@ -47,8 +50,8 @@ def inpaint_image(
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels
-        16×16 pixels or more. Integers count as shares of the largest of their type, as in
-        scikit-image; floats are taken as they are. What is under the mask is not looked at.
+        16×16 pixels or more. Integers count as fractions of the largest of their type, as in
+        scikit-image; floats are taken as they are. Pixels under the mask are not used.
     mask : array-like of shape (height, width)
         True (or not 0) where a pixel is missing.
     preset : {"fast", "best"}, default="best"
@@ -111,25 +114,27 @@ def _fill(
 ) -> np.ndarray:
     if model is None:
         seed = int(rng.randint(2**31 - 1))
-        smooth = Canvas(guess, canvas.side, 1).some(
+        smooth = Canvas(guess, canvas.side, 1).sample(
             settings.n_train, np.random.RandomState(seed)
         )  # fmt: skip
-        holed = canvas.some(settings.n_train, np.random.RandomState(seed))
+        holed = canvas.sample(settings.n_train, np.random.RandomState(seed))
         model = settings.model(len(holed), "shared", rng)
         with no_convergence_warnings():
             model.fit(smooth)
             seen = ~np.isnan(holed).all(axis=1)
-            # Fewer patches than one has pixels teach nothing.
+            # Fewer patches than a patch has pixels are too few to learn from.
             if seen.sum() >= canvas.side**2:
                 model.set_params(warm_start=True, max_iter=settings.n_refill).fit(holed[seen])
     tick()
+    gaussians = gaussians_of(model)
     for top, patches in canvas.bands():
-        # Patches without holes have nothing to say about any.
+        # Complete patches are not needed.
         rows = np.flatnonzero(np.isnan(patches).any(axis=1))
         weights = np.zeros(len(patches), dtype=np.float32)
         if len(rows):
-            patches = patches.copy()
-            patches[rows] = model.impute(patches[rows])
+            patches, own = patches.copy(), patches[rows]
+            expected, _ = posterior_means(own, model.mean_, gaussians)
+            patches[rows] = np.where(np.isnan(own), expected, own)
             weights[rows] = 1.0
         canvas.add(top, patches, weights)
         tick()
@@ -167,4 +172,52 @@ def _keep_observed(
         channels = list(zip(*axes, strict=True))
     # One channel at a time, for the sake of memory.
     for channel, before in channels:
-        channel[~missing] = as_shares(before[~missing], result.dtype)
+        channel[~missing] = as_fractions(before[~missing], result.dtype)
+
+
+def interpolate(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Fill missing pixels so that the sum of squared second differences is smallest.
+
+    Solved tile by tile, with a margin, so that time grows with the number of pixels. By hand, on
+    SciPy's sparse solver: SciPy's own interpolators of scattered points are either piecewise
+    (`griddata`) or dense (`RBFInterpolator`).
+    """
+    out = np.where(missing, plane[~missing].mean(), plane).astype(np.float64)
+    height, width = plane.shape
+    for top in range(0, height, TILE):
+        for left in range(0, width, TILE):
+            inner = np.s_[top : top + TILE, left : left + TILE]
+            if not missing[inner].any():
+                continue
+            rows = slice(max(0, top - MARGIN), top + TILE + MARGIN)
+            columns = slice(max(0, left - MARGIN), left + TILE + MARGIN)
+            found = _solve(out[rows, columns], missing[rows, columns])
+            part = found[top - rows.start :, left - columns.start :][:TILE, :TILE]
+            out[inner] = np.where(missing[inner], part, out[inner])
+    return out.astype(plane.dtype)
+
+
+def _solve(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Minimise ‖Δu‖² over the missing pixels; what has no observed neighbours keeps its guess."""
+    height, width = plane.shape
+    laplacian = scipy.sparse.kronsum(_second_difference(width), _second_difference(height))
+    energy = (laplacian.T @ laplacian).tocsr()
+    unknown, known = np.flatnonzero(missing), np.flatnonzero(~missing)
+    flat = plane.ravel().copy()
+    if not len(known):
+        return plane
+    # A faint penalty on leaving the guess keeps the system definite where a tile has one observed
+    # pixel.
+    system = energy[unknown][:, unknown] + 1e-9 * scipy.sparse.identity(len(unknown))
+    right = -(energy[unknown][:, known] @ flat[known]) + 1e-9 * flat[unknown]
+    options = {"SymmetricMode": True}
+    factor = splu(
+        system.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
+    )
+    flat[unknown] = factor.solve(right)
+    return flat.reshape(height, width)
+
+
+def _second_difference(n: int) -> scipy.sparse.spmatrix:
+    first = scipy.sparse.diags([-np.ones(n - 1), np.ones(n - 1)], [0, 1], shape=(n - 1, n))
+    return -(first.T @ first)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import convolve, gaussian_filter, sobel, uniform_filter
 
-from polyspan.images.pixels import Planes
+from polyspan.images.planes import Planes
 
 # A second difference in both directions: white noise of unit variance stays of unit variance.
 _SECOND = np.outer([1, -2, 1], [1, -2, 1]) / 6.0
-# Share of the picture, the smoothest, that is looked at.
-SMOOTH_SHARE = 0.3
+# Fraction of the picture, the smoothest, that is measured.
+SMOOTH_FRACTION = 0.3
 
 
 def estimate_noise(image: Any, channel_axis: int | None = None) -> float:
@@ -30,7 +30,7 @@ def estimate_noise(image: Any, channel_axis: int | None = None) -> float:
     Returns
     -------
     sigma : float
-        In units of the picture, integers counting as shares of the largest of their type.
+        In units of the picture, integers counting as fractions of the largest of their type.
 
     Examples
     --------
@@ -54,5 +54,5 @@ def _of_plane(plane: np.ndarray) -> float:
     second = np.abs(convolve(plane, _SECOND, mode="reflect"))
     coarse = gaussian_filter(plane, 2.0)
     slope = uniform_filter(sobel(coarse, 0) ** 2 + sobel(coarse, 1) ** 2, 9)
-    smooth = slope <= np.quantile(slope, SMOOTH_SHARE)
+    smooth = slope <= np.quantile(slope, SMOOTH_FRACTION)
     return float(np.median(second[smooth])) / 0.6745

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.arrays import is_numpy
-from polyspan.models import SubspaceMixture
+from polyspan.mixture import SubspaceMixture
 
 # Rows and columns of the smallest picture that something is learned from.
 SMALLEST = 16

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 
-from polyspan.solvers.masked_preparation import Holes, prepare_masked
+from polyspan.arrays import machine_epsilon, power_of_two_scale
+from polyspan.union._solve.masked import MaskedBlock
 
 # Weight of filled-in entries in predictions from few observed ones, as in RobustMiCUSaL.
 PRIOR = 0.02
@@ -102,13 +103,20 @@ def hidden_entry_errors(
     observed = ~np.isnan(X)
     hidden = observed & (rng.uniform(size=X.shape) < share)
     seen = np.where(hidden, np.nan, X)
-    prepared = prepare_masked(seen, Holes.of(seen), mean.astype(X.dtype), 1.0, prior=PRIOR)
-    predicted, start = np.empty_like(X), 0
-    for theta, energy in prepared.problem.coefficients(bases.astype(X.dtype)):  # type: ignore[attr-defined]
-        nearest = energy.argmax(axis=1)
-        own = theta[np.arange(len(theta)), nearest] / prepared.scale
-        fitted = np.einsum("nms,ns->nm", bases[nearest], own)
-        predicted[start : start + len(theta)] = fitted + mean
-        start += len(theta)
+    block, scale = masked_block(seen, mean.astype(X.dtype))
+    predicted = np.empty_like(X)
+    for fit in block.fits(bases.astype(X.dtype)[None], None):
+        nearest = fit.gains[0].argmax(axis=0)
+        own = fit.coefficients[0][nearest, :, np.arange(len(nearest))] / scale
+        predicted[fit.which] = np.einsum("nms,ns->nm", bases[nearest], own) + mean
     error = np.where(hidden, predicted - np.where(observed, X, 0.0), 0.0)
     return HiddenErrors((error**2).sum(axis=1), hidden.sum(axis=1))
+
+
+def masked_block(X: np.ndarray, mean: np.ndarray) -> tuple[MaskedBlock, float]:
+    """Return all rows, centred and with zeros where missing, and what they were multiplied by."""
+    largest = float(np.where(np.isnan(X), 0.0, np.abs(X - mean)).max())
+    scale = power_of_two_scale(largest, machine_epsilon(X))
+    block = MaskedBlock.of(X, mean * scale, scale, PRIOR, least=-1)
+    assert block is not None
+    return block, scale

@@ -11,9 +11,12 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array, check_random_state
 
-from polyspan.model_selection.hidden_entries import PRIOR, check_linear, hidden_entry_errors
-from polyspan.models import MiCUSaL, RobustMiCUSaL
-from polyspan.solvers.masked_preparation import Holes, prepare_masked
+from polyspan.model_selection.hidden_entries import (
+    check_linear,
+    hidden_entry_errors,
+    masked_block,
+)
+from polyspan.union import MiCUSaL, RobustMiCUSaL
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,8 @@ def gaussian_bic(model: Any, X: np.ndarray) -> float:
     judged = labels >= 0
     X, labels = X[judged], labels[judged]
     n = len(X)
-    prepared = prepare_masked(X, Holes.of(X), model.mean_, 1.0, prior=PRIOR)
-    coefficients = prepared.problem.own_coefficients(model.bases_, labels) / prepared.scale
+    block, scale = masked_block(X, model.mean_)
+    coefficients = block.own_coefficients(model.bases_, labels) / scale
     noise = max(-model.score(X) / (m - s), np.finfo(float).tiny)
     fit = n * (m - s) * math.log(noise)
     for p in range(n_subspaces):

@@ -1,0 +1,5 @@
+"""Many small problems at once: Monte Carlo trials, restarts, one model per block of pixels."""
+
+from polyspan.union.batch import BatchFit, fit_micusal
+
+__all__ = ["BatchFit", "fit_micusal"]

@@ -1,0 +1,272 @@
+"""Checks of data and parameters, and warnings, with one message each.
+
+Data as the user gave them become arrays of their own namespace and device. As in scikit-learn's own
+estimators: under `array_api_dispatch` the array that comes in decides where everything happens,
+otherwise whatever comes in becomes a NumPy array.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from polyspan._sklearn import (
+    check_feature_names,
+    check_n_features,
+    check_same_namespace,
+    get_namespace,
+    is_numpy_namespace,
+)
+from polyspan.arrays import (
+    Array,
+    device,
+    is_numpy,
+    machine_epsilon,
+    namespace,
+    power_of_two_scale,
+    row_slices,
+    rows_at_once,
+    to_numpy,
+)
+from polyspan.geometry import closeness
+
+INSTEAD = "use polyspan.RobustMiCUSaL, which learns from the observed entries, or impute them first"
+
+# Namespaces and devices that have all operations.
+_COMPLETE: set[tuple[str, str]] = set()
+
+
+def validated(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    fitted: str,
+    method: str = "predict",
+    double: bool = False,
+) -> Array:
+    """Check samples; NaN passes.
+
+    Parameters
+    ----------
+    reset : bool
+        Whether this is `fit`, or the first batch of a stream.
+    fitted, method : str
+        The attribute whose namespace and device X must share, and what the user called.
+    double : bool
+        Whether float32 is turned into float64.
+    """
+    if hasattr(X, "__dask_graph__"):
+        refuse_lazy(estimator, X)
+    if getattr(X, "requires_grad", False):
+        raise ValueError(
+            "X is a tensor that requires gradients, and nothing here is differentiated: pass "
+            "X.detach()"
+        )
+    # A stream may have begun with too few samples to fit.
+    if not reset and method != "partial_fit":
+        check_is_fitted(estimator)
+        check_same_namespace(X, estimator, attribute=fitted, method=method)
+    xp, _ = get_namespace(X)
+    if not is_numpy_namespace(xp):
+        _check_support(estimator, xp, method)
+    dtypes = [xp.float64] if double else [xp.float64, xp.float32]
+    X = validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")
+    if not is_numpy(X):
+        check_device(X)
+    return X
+
+
+def refuse_lazy(estimator: Any, X: Any) -> None:
+    """Raise an error for dask arrays and frames, of which NumPy would gather all rows unasked."""
+    if hasattr(X, "__dask_graph__"):
+        raise ValueError(
+            f"{type(estimator).__name__} needs all samples in memory here, and X is lazy (dask): "
+            "pass X.compute() where that fits"
+        )
+
+
+def _check_support(estimator: Any, xp: Any, method: str) -> None:
+    streaming = method == "partial_fit"
+    if streaming or not get_tags(estimator).array_api_support:
+        raise ValueError(
+            f"{'partial_fit of ' if streaming else ''}{estimator} works on NumPy arrays only, and "
+            f"X is an array of {xp.__name__}: switch array_api_dispatch off, or pass a NumPy array"
+        )
+
+
+def check_device(X: Array) -> None:
+    """Raise an error where the device lacks an operation that fitting needs."""
+    xp, where = namespace(X), device(X)
+    kind = (xp.__name__, str(where))  # not all devices can be hashed
+    if kind not in _COMPLETE:
+        _check_operations(xp, where)
+        _COMPLETE.add(kind)
+
+
+def _check_operations(xp: Any, where: Any) -> None:
+    try:
+        one = xp.ones((2, 1, 1), dtype=xp.float64, device=where)
+    except Exception as error:
+        raise ValueError(
+            f"the device {where} has no float64 ({error}), in which objectives are summed: "
+            "move X to a device that has, such as the CPU"
+        ) from error
+    for name in ("qr", "cholesky", "inv", "eigh", "svd"):
+        try:
+            getattr(xp.linalg, name)(one)
+        except Exception as error:
+            raise ValueError(
+                f"the device {where} lacks the operation linalg.{name} ({error}): move X to one "
+                "that has it, such as the CPU"
+            ) from error
+
+
+def refuse_missing(estimator: Any, X: Array, instead: str = INSTEAD) -> None:
+    """Raise an error where entries are missing; `instead` names what takes them."""
+    xp = namespace(X)
+    missing = sum(
+        int(xp.sum(xp.astype(xp.isnan(X[which, :]), xp.int64)))
+        for which in row_slices(X.shape[0], rows_at_once(X))
+    )
+    if missing:
+        raise ValueError(_missing(estimator, missing, X.shape[0] * X.shape[1], instead))
+
+
+def _missing(estimator: Any, missing: int, total: int, instead: str) -> str:
+    return (
+        f"Input X contains NaN: {missing} of {total} entries are missing. "
+        f"{type(estimator).__name__} needs complete data; {instead}."
+    )
+
+
+def check_extent(
+    estimator: Any, source: Any, extent: Any, *, allow_nan: bool, instead: str = INSTEAD
+) -> None:
+    """Raise an error where what a first pass found could not be learned from."""
+    m, dtype = source.n_features, source.working_type
+    if extent is None:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=(0, {m})) while a minimum of 1 is required."
+        )
+    if extent.n_infinite:
+        raise ValueError(
+            f"Input X contains infinity or a value too large for {dtype!r}: "
+            f"{extent.n_infinite} entries"
+        )
+    if extent.n_missing and not allow_nan:
+        raise ValueError(_missing(estimator, extent.n_missing, extent.n_rows * m, instead))
+
+
+def check_header(estimator: Any, source: Any) -> None:
+    """Check number and names of the features of rows that are elsewhere, and note them."""
+    check_feature_names(estimator, source.header, reset=True)
+    check_n_features(estimator, source.X, reset=True)
+    if source.n_features == 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={source.X.shape}) while a minimum of 1 is "
+            "required."
+        )
+
+
+def listed(indices: np.ndarray) -> str:
+    """Name the first ten of some rows or columns."""
+    return ", ".join(str(i) for i in indices[:10]) + (", …" if len(indices) > 10 else "")
+
+
+def check_subspace_dim(subspace_dim: int, n_features: int) -> None:
+    """Raise an error where a subspace would be the whole space."""
+    if subspace_dim >= n_features:
+        raise ValueError(
+            f"subspace_dim={subspace_dim} must be smaller than n_features={n_features}: "
+            "a subspace of full dimension represents every sample"
+        )
+
+
+def check_columns_observed(missing: Array) -> None:
+    """Raise an error where a feature was observed in no sample."""
+    xp = namespace(missing)
+    never = np.flatnonzero(to_numpy(xp.all(missing, axis=0)))
+    if len(never) == missing.shape[1]:
+        raise ValueError("all entries of X are NaN: there is nothing to learn from")
+    if len(never):
+        raise ValueError(
+            f"{len(never)} of {missing.shape[1]} columns of X are never observed "
+            f"(columns {listed(never)}): leave them out"
+        )
+
+
+def warn_left_out(left_out: np.ndarray | int, n: int, dim: int) -> None:
+    """Warn about rows with too few observed entries: which they are, or how many."""
+    count = left_out if isinstance(left_out, int) else len(left_out)
+    if count:
+        which = "" if isinstance(left_out, int) else f" (rows {listed(left_out)})"
+        warn_user(
+            f"{count} of {n} rows have at most subspace_dim={dim} observed entries and are not "
+            f"learned from{which}; their label is -1"
+        )
+
+
+def warn_where_together(bases: Array, lam: float) -> None:
+    """Warn where several subspaces are one, to a hundredth, because λ is small for the data."""
+    n_subspaces, _, s = bases.shape
+    pairs = n_subspaces * (n_subspaces - 1)
+    if math.isinf(lam) or not pairs * s:
+        return
+    if float(closeness(bases[None, ...])[0]) < 1e-4 * pairs * s:
+        warn_user(
+            f"all {n_subspaces} subspaces coincide: lam={lam:g} is small for samples of this size "
+            "(raise lam, or scale X so that samples have norm about 1), or one subspace is enough"
+        )
+
+
+def check_scale(X: Array) -> None:
+    """Raise an error where squares of entries would leave the range of their type."""
+    xp = namespace(X)
+    sizes = xp.where(xp.isnan(X), xp.zeros_like(X), xp.abs(X))
+    largest = float(xp.max(sizes))
+    if power_of_two_scale(largest, machine_epsilon(X)) != 1.0:
+        raise ValueError(
+            f"the largest entry of X is {largest:.3g} in size, and squares would leave the range "
+            f"of {X.dtype}: scale X"
+        )
+
+
+def warn_about_rank(ritz: Array, s: int, size: int, *, centred: bool) -> None:
+    """Warn where the samples span fewer directions than a subspace has."""
+    if not s:
+        return
+    values = np.sqrt(np.maximum(to_numpy(ritz), 0))
+    # Millions of float32 samples would make the usual tolerance larger than the values.
+    fraction = min(machine_epsilon(ritz) * size, 1e-3)
+    used = int((values > values.max() * fraction).sum())
+    if used < s:
+        warn_user(
+            f"the samples{' minus their mean' if centred else ''} span only {used} directions, "
+            f"fewer than subspace_dim={s}: the other directions of the bases mean nothing; lower "
+            "subspace_dim",
+        )
+
+
+_OURS = ("polyspan.", "sklearn.base")
+
+
+def warn_unconverged(message: str) -> None:
+    """Warn about an iteration that ended before it converged."""
+    warn_user(message, ConvergenceWarning)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first caller outside this package and scikit-learn's wrapper around `fit`."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)

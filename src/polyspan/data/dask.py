@@ -1,0 +1,164 @@
+"""Rows of a dask array: every chunk returns its sums, which are added up where they arise.
+
+Imported only where a dask array comes in. Whoever schedules dask's tasks, threads of this process
+or the workers of a cluster, schedules these: the data go nowhere, and a worker that dies costs the
+recomputation of its chunks. The rows are not persisted here: a lazy array is computed again in
+every pass, so that it may be larger than the memory of all workers; persist what fits. Results per
+row are persisted, as the next pass needs them; of a lost worker dask makes them again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import dask.array
+import numpy as np
+from dask import compute, delayed, persist
+from dask.sizeof import sizeof
+from sklearn import config_context
+
+from polyspan.arrays import Array, limit_threads
+from polyspan.data.rows import Addable, PerRow, Task, added, part_of
+
+# Sums of neighbouring chunks, which mostly lie on one worker, are added this many at a time.
+FAN_IN = 4
+
+
+class DaskRows:
+    """Chunks of rows of a dask array."""
+
+    lazy = True
+
+    def __init__(self, X: Any, header: Any = None) -> None:
+        self.X = X
+        self.header = X if header is None else header
+        self._blocks = list(X.to_delayed().ravel())
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries."""
+        found: np.dtype[Any] = np.dtype(self.X.dtype)
+        return found
+
+    @property
+    def working_type(self) -> np.dtype[Any]:
+        """Type to work in: float32 stays, all else becomes float64."""
+        return np.dtype(np.float32 if self.dtype == np.float32 else np.float64)
+
+    def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, PerRow | None]:
+        """Return the sum of task(chunk, *arguments), and the results per row if kept.
+
+        The order of the additions is that of the chunks, not that of their arrival: the result
+        depends neither on the number of workers nor on who dies.
+        """
+        token, name = uuid4().hex, getattr(task, "__name__", "task")
+        per_row = [k for k, argument in enumerate(arguments) if isinstance(argument, PerRow)]
+        common = [None if k in per_row else a for k, a in enumerate(arguments)]
+        # A task of its own, so that it travels once to each worker and not with each chunk.
+        shared = delayed(_held, pure=False)(common, dask_key_name=f"bases-{token}")
+        parts = [
+            delayed(_run, pure=False)(
+                task, block, shared, {k: part_of(arguments[k], j) for k in per_row}, keep,
+                dask_key_name=f"{name}-{token}-{j}",
+            )
+            for j, block in enumerate(self._blocks)
+        ]  # fmt: skip
+        sums = [delayed(_first, pure=False)(part) for part in parts] if keep else parts
+        level = 0
+        while len(sums) > 1:
+            groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
+            sums = [
+                delayed(added, pure=False)(group, dask_key_name=f"add-{token}-{level}-{k}")
+                for k, group in enumerate(groups)
+            ]
+            level += 1
+        # Chunks are what runs in parallel; more BLAS threads would get in their way.
+        with limit_threads(0.0):
+            if not keep:
+                return sums[0].compute(), None
+            total, *own = persist(sums[0], *(delayed(_second, pure=False)(part) for part in parts))
+            return total.compute(), PerRow(tuple(own))
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        """Gather a few rows, given in ascending order."""
+        # Tuples add up to one with the number of rows of every chunk, which dask may not know.
+        ends = np.cumsum(self.reduce(_row_count)[0])
+        starts = np.concatenate([[0], ends[:-1]])
+        parts = [
+            delayed(_rows, pure=False)(block, own - start)
+            for block, start, end in zip(self._blocks, starts, ends, strict=True)
+            if len(own := indices[(indices >= start) & (indices < end)])
+        ]
+        return np.concatenate(compute(*parts))
+
+    def map(self, model: Any, method: str) -> Any:
+        """Return the lazy array of what a method of a fitted model makes of the rows."""
+        like = _call(model, method, np.zeros((1, self.n_features), dtype=self.dtype))
+        sent = delayed(model, pure=False, traverse=False)
+        empty = np.empty((0, *like.shape[1:]), dtype=like.dtype)
+        shape: dict[str, Any] = {"drop_axis": 1}
+        if like.ndim == 2:
+            shape = {"chunks": (self.X.chunks[0], (like.shape[1],))}
+        return self.X.map_blocks(_apply, sent, method, empty, dtype=like.dtype, meta=empty, **shape)
+
+    def gather(self, results: PerRow) -> Any:
+        """Return results per row as one lazy array of labels."""
+        chunks = [
+            dask.array.from_delayed(delayed(_or_none, pure=False)(part), (n,), dtype=np.int64)
+            for part, n in zip(results.parts, self.X.chunks[0], strict=True)
+        ]
+        return dask.array.concatenate(chunks)
+
+
+def _size_of_fields(parts: Any) -> int:
+    # Without it dask takes sums for a few bytes and moves them about as if they cost nothing.
+    return sum(int(getattr(value, "nbytes", 64)) for value in vars(parts).values())
+
+
+sizeof.register(Addable, _size_of_fields)
+
+
+def _held(arguments: list[Any]) -> list[Any]:
+    return arguments
+
+
+def _run(task: Task, block: Array, common: list[Any], per_row: dict[int, Any], keep: bool) -> Any:
+    own = [per_row.get(k, argument) for k, argument in enumerate(common)]
+    found = task(block, *own)
+    return found if keep else found[0]
+
+
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
+def _second(pair: tuple[Any, Any]) -> Any:
+    return pair[1]
+
+
+def _or_none(part: Any) -> Array:
+    return np.empty(0, dtype=np.int64) if part is None else part
+
+
+def _row_count(block: Array) -> tuple[tuple[int], None]:
+    return (len(block),), None
+
+
+def _rows(block: Array, which: np.ndarray) -> Array:
+    return np.asarray(block)[which]
+
+
+def _apply(block: Array, model: Any, method: str, empty: np.ndarray) -> Array:
+    return _call(model, method, block) if len(block) else empty
+
+
+def _call(model: Any, method: str, block: Array) -> Array:
+    # Blocks become chunks of an array, whatever `transform` may return elsewhere.
+    with config_context(transform_output="default"):
+        return getattr(model, method)(block)

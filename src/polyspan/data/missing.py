@@ -1,0 +1,174 @@
+"""Entries that are missing: where they are, what is known of the others, which patterns recur."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyspan.arrays import (
+    CHUNK_BYTES,
+    DEVICE_CHUNK_BYTES,
+    Array,
+    float64_sum,
+    is_host,
+    item_bytes,
+    machine_epsilon,
+    moved_to,
+    namespace,
+    power_of_two_scale,
+    row_slices,
+    rows_at_once,
+    to_numpy,
+    zeros,
+)
+
+# Patterns are worth sharing when each stands, on average, for this many samples.
+SHARED_FROM = 4
+# A mask that stands for at least this many rows is a group of its own.
+GROUPED_FROM = 8
+
+
+@dataclass(frozen=True)
+class Holes:
+    """Where entries are missing."""
+
+    missing: Array
+    """Boolean, (n_samples, n_features)."""
+    n_observed: Array
+    """Observed entries of every sample."""
+
+    @classmethod
+    def of(cls, X: Array) -> Holes:
+        """Find the NaN of X."""
+        xp = namespace(X)
+        missing = xp.isnan(X)
+        return cls(missing, X.shape[1] - xp.sum(xp.astype(missing, xp.int64), axis=1))
+
+    def take(self, rows: Array) -> Holes:
+        """Return the holes of some rows."""
+        xp = namespace(rows)
+        return Holes(xp.take(self.missing, rows, axis=0), xp.take(self.n_observed, rows))
+
+
+def observed_mean(X: Array, missing: Array) -> Array:
+    """Return the mean of the observed entries of every feature, safely for huge entries."""
+    xp = namespace(X)
+    n, m = X.shape
+    total, count = zeros((m,), X, xp.float64), zeros((m,), X, xp.float64)
+    slices = row_slices(n, rows_at_once(X))
+    filled = (xp.where(missing[which, :], 0.0, X[which, :]) for which in slices)
+    scale = power_of_two_scale(
+        max(float(xp.max(xp.abs(values))) for values in filled), machine_epsilon(X)
+    )
+    for which in slices:
+        values = xp.where(missing[which, :], 0.0, X[which, :])
+        total = total + float64_sum(values * scale, axis=0)
+        count = count + xp.sum(xp.astype(~missing[which, :], xp.float64), axis=0)
+    return xp.astype(total / count / scale, X.dtype)
+
+
+def recurring_patterns(missing: Array) -> tuple[Array | None, Array | None]:
+    """Return (pattern of each sample, patterns) where few patterns recur, else (None, None).
+
+    They are looked for on the CPU; on an accelerator a system per sample costs less than that.
+    """
+    if not is_host(missing):
+        return None, None
+    keys = _mask_keys(missing)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) * SHARED_FROM > len(keys):
+        return None, None
+    shared = namespace(missing).take(missing, moved_to(first, missing), axis=0)
+    return moved_to(inverse.astype(np.int64), missing), shared
+
+
+def _mask_keys(mask: Array) -> np.ndarray:
+    """Return one key per row; rows with equal masks have equal keys."""
+    packed = np.packbits(to_numpy(mask), axis=1)
+    return np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some rows: all with one mask, or each with its own."""
+
+    rows: Array
+    """Which rows, (n,)."""
+    values: Array
+    """Zero where missing, (n, n_features)."""
+    observed: Array
+    """1 where observed, else 0: (n, n_features), or (1, n_features) for one mask."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether all rows have one mask."""
+        return bool(self.observed.shape[0] == 1)
+
+    def take(self, members: Array) -> Group:
+        """Return some of the rows."""
+        xp = namespace(self.values)
+        observed = self.observed if self.shared else xp.take(self.observed, members, axis=0)
+        rows = xp.take(self.rows, members)
+        return Group(rows, xp.take(self.values, members, axis=0), observed)
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Zero-filled rows, where they are observed, and which of them have equal masks."""
+
+    values: Array
+    """Shape (n, n_features)."""
+    observed: Array
+    """1 or 0, of the type of the values."""
+    recurring: tuple[Array, ...]
+    """Rows of every mask that recurs."""
+    single: Array
+    """All other rows."""
+
+    def groups(self, n_systems: int, dim: int) -> Iterator[Group]:
+        """Yield all rows, in groups whose systems stay within the memory bound.
+
+        A row needs `n_systems` systems of `dim` unknowns, which rows with equal masks share.
+        """
+        xp = namespace(self.values)
+        m, size = self.values.shape[1], item_bytes(self.values)
+        # A step holds several arrays of this size: on an accelerator too they have to fit.
+        most = 4 * CHUNK_BYTES if is_host(self.values) else DEVICE_CHUNK_BYTES // 4
+        n_shared = max(1, most // (size * (3 * m + 4 * n_systems * (dim + 1))))
+        for rows in self.recurring:
+            for start in range(0, rows.shape[0], n_shared):
+                part = rows[start : min(start + n_shared, rows.shape[0])]
+                observed = xp.take(self.observed, part[:1], axis=0)
+                yield Group(part, xp.take(self.values, part, axis=0), observed)
+        n_own = max(1, most // (size * (3 * m + 2 * n_systems * (dim + 1) * (dim + 2))))
+        n = self.single.shape[0]
+        for start in range(0, n, n_own):
+            part = self.single[start : min(start + n_own, n)]
+            yield Group(
+                part, xp.take(self.values, part, axis=0), xp.take(self.observed, part, axis=0)
+            )
+
+
+def find_patterns(values: Array, observed: Array) -> Patterns:
+    """Group rows by their masks.
+
+    Equal masks are looked for on the CPU. On an accelerator a system per row costs less than
+    that: there only the complete rows become a group.
+    """
+    xp = namespace(values)
+    as_numbers = xp.astype(observed, values.dtype)
+    if not is_host(values):
+        complete = xp.all(observed, axis=1)
+        recurring = (xp.nonzero(complete)[0],)
+        return Patterns(values, as_numbers, recurring, xp.nonzero(~complete)[0])
+    _, inverse, counts = np.unique(_mask_keys(observed), return_inverse=True, return_counts=True)
+    order = np.argsort(inverse, kind="stable")
+    firsts = np.cumsum(counts) - counts
+    recurring = tuple(
+        moved_to(order[firsts[k] : firsts[k] + counts[k]], values, xp.int64)
+        for k in np.flatnonzero(counts >= GROUPED_FROM)
+    )
+    single = moved_to(np.flatnonzero(counts[inverse] < GROUPED_FROM), values, xp.int64)
+    return Patterns(values, as_numbers, recurring, single)

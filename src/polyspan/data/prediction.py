@@ -1,0 +1,61 @@
+"""Methods of a fitted model on rows that are not all here: dask arrays, large files."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from sklearn.utils.validation import check_is_fitted
+
+from polyspan._sklearn import check_feature_names, check_n_features, get_output_config
+from polyspan.data.rows import Source
+from polyspan.data.sliced import mapped_rows, row_source
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# Of a fitted model what blocks do not need: it is large, or a graph itself, or was checked for all
+# of them together.
+NOT_SENT = ("labels_", "_stream", "feature_names_in_", "_sklearn_output_config")
+
+
+def by_blocks(method: Method) -> Method:
+    """Let a method of a fitted model, which treats every row by itself, take rows in blocks.
+
+    For a dask array the result is one that is yet to be computed; what is read from a file
+    gives an array in memory.
+    """
+
+    @wraps(method)
+    def call(self: Any, X: Any) -> Any:
+        source = row_source(X) or mapped_rows(X)
+        if source is None:
+            return method(self, X)
+        check_is_fitted(self)
+        check_feature_names(self, source.header, reset=False)
+        check_n_features(self, source.X, reset=False)
+        if source.lazy and method.__name__ == "transform":
+            _check_output(self)
+        return map_rows(source, self, method.__name__)
+
+    return call  # type: ignore[return-value]
+
+
+def map_rows(source: Source, model: Any, method: str) -> Any:
+    """Return what a method of a fitted model makes of rows in blocks."""
+    light = copy.copy(model)
+    for name in list(vars(light)):
+        # Callbacks are tied to this process; scikit-learn keeps them under several names.
+        if name in NOT_SENT or "callback" in name:
+            delattr(light, name)
+    return source.map(light, method)
+
+
+def _check_output(model: Any) -> None:
+    container = get_output_config("transform", model)["dense"]
+    if container != "default":
+        raise ValueError(
+            f"transform={container!r} of set_output would gather the distances of a dask array, "
+            "which stay lazy: use set_output(transform='default')"
+        )

@@ -1,0 +1,100 @@
+"""Working coordinates: centred, scaled where squares would overflow, in the span of few samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from polyspan.arrays import (
+    Array,
+    float64_sum,
+    machine_epsilon,
+    namespace,
+    power_of_two_scale,
+    transpose,
+    zeros,
+)
+from polyspan.geometry import orthonormal_columns
+
+# Where the squared mean outweighs the mean squared spread by more than this, subtracting it after
+# the product would cost more than two digits: such chunks are centred before.
+HEAVY_MEAN = 100.0
+
+
+@dataclass(frozen=True)
+class Working:
+    """Working coordinates, and the way back to those of the data."""
+
+    mean: Array
+    """In the units of the data; zero without centring."""
+    scale: float
+    """The working data are the data times this power of two."""
+    span: Array | None = None
+    """Orthonormal basis of the working coordinates, (n_features, n_working), or None."""
+    n_points: int = 0
+    """Last columns of a frame that are points, not directions: 1 for affine subspaces."""
+
+    def outward(self, frames: Array) -> Array:
+        """Take bases (or frames) from working coordinates to those of the data."""
+        frames = frames if self.span is None else self.span @ frames
+        return frames if self.scale == 1.0 else self._scaled(frames, 1.0 / self.scale)
+
+    def inward(self, frames: Array) -> Array:
+        """Take bases (or frames) inside the span to working coordinates."""
+        frames = frames if self.span is None else transpose(self.span) @ frames
+        return frames if self.scale == 1.0 else self._scaled(frames, self.scale)
+
+    def _scaled(self, frames: Array, factor: float) -> Array:
+        """Points of affine subspaces have the scale of the data; bases have none."""
+        if not self.n_points:
+            return frames
+        bases, points = frames[..., :-1], frames[..., -1:]
+        return namespace(frames).concat([bases, points * factor], axis=-1)
+
+    def unit(self, lam: float) -> float:
+        """Return what an objective is divided by twice, to be in the units of the data.
+
+        For finite λ it has none.
+        """
+        return self.scale if math.isinf(lam) else 1.0
+
+
+def working_weight(lam: float, scale: float) -> float:
+    """Return λ for data times `scale`, kept finite and above 0 where λ is."""
+    if math.isinf(lam):
+        return lam
+    # λ‖r‖² must not change: the working residuals are scale² times those of the data.
+    return min(max((lam / scale) / scale, 1e-300), 1e300)
+
+
+def scale_and_mean(X: Array, slices: list[slice], *, center: bool) -> tuple[float, Array]:
+    """Return the scale to work on and the mean times that scale (zero without centring)."""
+    xp = namespace(X)
+    largest = max(float(xp.max(xp.abs(X[which, :]))) for which in slices)
+    scale = power_of_two_scale(largest, machine_epsilon(X))
+    mean = zeros((X.shape[1],), X)
+    if center:
+        scaled = (X[which, :] if scale == 1.0 else X[which, :] * scale for which in slices)
+        totals = [float64_sum(part, axis=0) for part in scaled]
+        mean = xp.astype(sum(totals[1:], totals[0]) / X.shape[0], X.dtype)
+    return scale, mean
+
+
+def span_of(samples: Array, start: Array | None) -> Array | None:
+    """Return a basis of the span of the samples (and of a given start), where that is smaller.
+
+    F1 does not change under it: all that the iteration makes lies in that span.
+
+    Parameters
+    ----------
+    samples : array of shape (n_samples, n_features)
+    start : array of shape (n_subspaces, n_features, n_columns) or None
+    """
+    n, m = samples.shape
+    n_working = n + (0 if start is None else start.shape[0] * start.shape[2])
+    if n_working >= m:
+        return None
+    columns = [transpose(samples)]
+    if start is not None:
+        columns += [start[p, ...] for p in range(start.shape[0])]
+    return orthonormal_columns(namespace(samples).concat(columns, axis=1))

@@ -1,0 +1,192 @@
+"""From pictures to planes of float32 with independent noise, to overlapping patches, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# Largest values that a picture may have as it is: of others the squares would leave float32, or
+# their differences vanish in it.
+LEAST, MOST = 1e-3, 1e6
+# Patches that are worked on at once: a few megabytes.
+BAND_PATCHES = 16384
+
+
+@dataclass(frozen=True)
+class Planes:
+    """The planes of a picture, and the way back."""
+
+    planes: np.ndarray
+    """float32, (n_planes, height, width): one for gray, else the channels in an orthonormal
+    basis whose first vector is their mean."""
+    mixing: np.ndarray | None
+    """That basis, as rows; None for gray."""
+    channel_axis: int | None
+    dtype: np.dtype[Any]
+    """Of the result."""
+    scale: float = 1.0
+    """What the picture was divided by, so that float32 holds squares of its values."""
+
+    @classmethod
+    def of(cls, image: Any, channel_axis: int | None, holes: np.ndarray | None = None) -> Planes:
+        """Check a picture and take it apart; what is in the holes does not matter."""
+        pixels = check_image(image, channel_axis)
+        result = np.dtype(np.float32 if pixels.dtype in (np.float16, np.float32) else np.float64)
+        pixels = pixels[None] if channel_axis is None else np.moveaxis(pixels, channel_axis, 0)
+        if holes is not None:
+            pixels = np.where(holes, pixels.dtype.type(0), pixels)
+        bad = int(pixels.size - np.isfinite(pixels).sum())
+        if bad:
+            advice = "" if holes is None else " outside the mask"
+            raise ValueError(
+                f"{bad} of {pixels.size} values of the image{advice} are NaN or infinite: fill "
+                "them first, or mark them in the mask of inpaint_image"
+            )
+        scaled, scale = _as_float(pixels)
+        if channel_axis is None:
+            return cls(scaled, None, None, result, scale)
+        mixing = _opponent_basis(len(scaled))
+        planes = np.tensordot(mixing, scaled, axes=1)
+        return cls(planes, mixing, channel_axis, result, scale)
+
+    def put_back(self, planes: np.ndarray) -> np.ndarray:
+        """Return a picture of the form that was given."""
+        if self.mixing is None:
+            return np.asarray(np.multiply(planes[0], self.scale, dtype=self.dtype))
+        assert self.channel_axis is not None
+        # Channel by channel: the result is the only large array that is made.
+        shape = list(planes.shape[1:])
+        shape.insert(self.channel_axis % 3, len(planes))
+        out = np.empty(shape, dtype=self.dtype)
+        for channel, mix in zip(np.moveaxis(out, self.channel_axis, 0), self.mixing.T, strict=True):
+            channel[:] = np.tensordot(mix, planes, axes=1)
+            channel *= self.scale
+        return out
+
+
+def check_image(image: Any, channel_axis: int | None) -> np.ndarray:
+    """Return a picture as an array of the right number of dimensions."""
+    if np.ma.is_masked(image):
+        raise ValueError("the image is a masked array: give its data and mask to inpaint_image")
+    pixels = np.asarray(image)
+    if pixels.dtype.kind not in "fiub":
+        raise TypeError(f"the image has values of the type {pixels.dtype}: need real numbers")
+    wanted = 2 if channel_axis is None else 3
+    if pixels.ndim != wanted:
+        advice = (
+            "say which axis holds the channels, as in channel_axis=-1"
+            if channel_axis is None and pixels.ndim == 3
+            else "need (height, width), or with channel_axis three dimensions"
+        )
+        raise ValueError(f"the image has the shape {pixels.shape}: {advice}")
+    if not pixels.size:
+        raise ValueError(f"the image is empty: its shape is {pixels.shape}")
+    if channel_axis is not None and not -3 <= channel_axis < 3:
+        raise ValueError(f"channel_axis={channel_axis} is no axis of shape {pixels.shape}")
+    return pixels
+
+
+def spatial_shape(pixels: np.ndarray, channel_axis: int | None) -> tuple[int, ...]:
+    """Return height and width."""
+    if channel_axis is None:
+        return pixels.shape
+    return tuple(np.delete(pixels.shape, channel_axis).tolist())
+
+
+def as_fractions(pixels: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return floats; integers over the largest of their type, as scikit-image does."""
+    found = pixels.astype(dtype)
+    if pixels.dtype.kind in "iu":
+        found /= found.dtype.type(np.iinfo(pixels.dtype).max)
+    return found
+
+
+def _as_float(pixels: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return float32, and what values that are very large or small were divided by."""
+    if pixels.dtype.kind != "f":
+        return as_fractions(pixels, np.float32), 1.0
+    most = float(max(pixels.max(), -pixels.min()))
+    if most == 0 or LEAST <= most <= MOST:
+        return pixels.astype(np.float32), 1.0
+    # A power of two, so that no digit changes.
+    scale = 2.0 ** math.floor(math.log2(most))
+    return (pixels / scale).astype(np.float32), scale
+
+
+def _opponent_basis(n: int) -> np.ndarray:
+    """Return the orthonormal cosine basis: brightness first, then differences of channels."""
+    k, j = np.ogrid[:n, :n]
+    basis = np.cos(np.pi * k * (2 * j + 1) / (2 * n)) * np.sqrt(2.0 / n)
+    basis[0] = 1.0 / np.sqrt(n)
+    return np.asarray(basis, dtype=np.float32)
+
+
+class Canvas:
+    """Running sums of weighted patches: memory for two planes, however many patches there are.
+
+    Parameters
+    ----------
+    plane : array of shape (height, width)
+        What patches are cut from.
+    side : int
+        Of a patch.
+    step : int
+        Pixels from one patch to the next; the last ones end at the edge.
+    """
+
+    def __init__(self, plane: np.ndarray, side: int, step: int) -> None:
+        self._windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
+        self.side = side
+        self._top, self._left = (_corners(n, step) for n in self._windows.shape[:2])
+        self._total = np.zeros(plane.shape, dtype=np.float32)
+        self._weight = np.zeros(plane.shape, dtype=np.float32)
+
+    @property
+    def n_bands(self) -> int:
+        """Number of bands."""
+        return -(-len(self._top) // self._band)
+
+    @property
+    def _band(self) -> int:
+        return max(1, BAND_PATCHES // len(self._left))
+
+    def bands(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield (top corners, patches as rows) until the plane is covered."""
+        for start in range(0, len(self._top), self._band):
+            top = self._top[start : start + self._band]
+            patches = self._windows[np.ix_(top, self._left)]
+            yield top, patches.reshape(len(top) * len(self._left), -1)
+
+    def sample(self, n: int, rng: np.random.RandomState) -> np.ndarray:
+        """Return patches at random corners, or all of them where there are no more than n."""
+        height, width = self._windows.shape[:2]
+        if height * width <= n:
+            return self._windows.reshape(height * width, -1)
+        corners = rng.choice(height * width, n, replace=False)
+        chosen = self._windows[corners // width, corners % width]
+        return np.asarray(chosen.reshape(n, -1))
+
+    def add(self, top: np.ndarray, patches: np.ndarray, weights: np.ndarray) -> None:
+        """Add the patches of one band."""
+        # One pixel of all patches at a time: no place is hit twice by one addition.
+        grid = (patches * weights[:, None]).reshape(len(top), len(self._left), self.side, -1)
+        weight = weights.reshape(len(top), len(self._left))
+        for i in range(self.side):
+            for j in range(self.side):
+                place = np.ix_(top + i, self._left + j)
+                self._total[place] += grid[:, :, i, j]
+                self._weight[place] += weight
+
+    def mean(self) -> np.ndarray:
+        """Return the weighted mean of all patches that cover a pixel; NaN where none does."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self._total / self._weight)
+
+
+def _corners(n: int, step: int) -> np.ndarray:
+    corners = np.arange(0, n, step)
+    return corners if corners[-1] == n - 1 else np.append(corners, n - 1)

@@ -1,0 +1,1 @@
+"""Pure solvers of the kernel models: kernel values in, members and coefficients out."""

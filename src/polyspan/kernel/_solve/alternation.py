@@ -1,0 +1,204 @@
+"""Algorithm 5 (MC-KUSaL): assign ⇄ update in the feature space, from subspaces or labels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polyspan.arrays import Array, members_of, moved_to, namespace, to_numpy, transpose
+from polyspan.geometry import submatrix
+from polyspan.kernel._solve.factor import Factor, leading_directions, updated_directions
+from polyspan.kernel._solve.subspaces import KernelSubspaces
+from polyspan.progress import Monitor
+from polyspan.union._solve.shape import ObjectiveWeights
+
+
+@dataclass(frozen=True)
+class KernelRules:
+    """Weight, size, and when the two loops stop."""
+
+    subspace_dim: int
+    lam: float
+    max_iter: int = 100
+    """Outer iterations: assignment, bases, update."""
+    tol: float = 1e-6
+    """Outer: stop when labels stay, or F3 changes by no more than this fraction."""
+    max_update_iter: int = 50
+    """Inner iterations: one update of every subspace each."""
+    update_tol: float = 1e-6
+    """Inner: stop when f3 falls by no more than this fraction."""
+    floor: float = 0.0
+    """Eigenvalues of G̃ up to this are rounding of the matrix before it was centred."""
+
+    @property
+    def weights(self) -> ObjectiveWeights:
+        """How an update weighs fit against closeness."""
+        return ObjectiveWeights.of(self.lam)
+
+
+@dataclass(frozen=True)
+class KernelSolution:
+    """Where one start ended."""
+
+    subspaces: KernelSubspaces
+    labels: Array
+    """Of every sample; None where the rows are elsewhere."""
+    objective: float
+    """F3 at these labels and subspaces."""
+    history: tuple[float, ...]
+    """F3 after every assignment."""
+    update_histories: tuple[tuple[float, ...], ...]
+    """f3 inside every update loop, from the bases it started with: never rising."""
+    n_iter: int
+    stopped: str
+    """Why: "converged", "max_iter" or "callback"."""
+
+
+def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -> float:
+    """Return F3; for λ=∞ the sum of squared residuals."""
+    xp = namespace(G)
+    energy = subspaces.energies(G)
+    won = xp.take_along_axis(energy, labels[:, None], axis=1)[:, 0]
+    residual = max(float(xp.sum(xp.linalg.diagonal(G) - won)), 0.0)
+    return residual if math.isinf(lam) else subspaces.closeness(G) + lam * residual
+
+
+def fit_bases(
+    G: Array, labels: Array, n_subspaces: int, rules: KernelRules
+) -> tuple[KernelSubspaces, tuple[float, ...]]:
+    """Find the bases for given labels: steps 9 to 20 of Algorithm 5.
+
+    Returns the subspaces and f3 of the start and after every inner iteration.
+    """
+    weights = rules.weights
+    members = members_of(labels, n_subspaces)
+    factors = [Factor.of(submatrix(G, c, c), rules.floor) for c in members]
+    U = [leading_directions(f, rules.subspace_dim) for f in factors]
+    E = [f.coefficients(u) for f, u in zip(factors, U, strict=True)]
+    # G̃_lp for all pairs: gathered once, used in every inner iteration.
+    between = {
+        (a, b): submatrix(G, members[a], members[b])
+        for a in range(n_subspaces)
+        for b in range(n_subspaces)
+        if a != b and weights.closeness
+    }
+    history = [_held_objective(factors, between, U, E, rules)]
+    for _ in range(rules.max_update_iter if between else 0):
+        for a, factor in enumerate(factors):
+            others = [factor.whiten(between[a, b] @ E[b]) for b in range(n_subspaces) if b != a]
+            U[a] = updated_directions(factor, others, weights, U[a])
+            E[a] = factor.coefficients(U[a])
+        history.append(_held_objective(factors, between, U, E, rules))
+        if history[-2] - history[-1] <= rules.update_tol * abs(history[-1]):
+            break
+    return KernelSubspaces(members, E), tuple(history)
+
+
+def _held_objective(
+    factors: list[Factor],
+    between: dict[tuple[int, int], Array],
+    U: list[Array],
+    E: list[Array],
+    rules: KernelRules,
+) -> float:
+    """Return f3 with the labels held: members against their own subspace only."""
+    residual = 0.0
+    for factor, u in zip(factors, U, strict=True):
+        xp = namespace(u)
+        own = xp.sum(u * (factor.gram @ u))
+        residual += float(xp.sum(xp.linalg.diagonal(factor.gram)) - own)
+    residual = max(residual, 0.0)
+    if not between:
+        return residual if math.isinf(rules.lam) else rules.lam * residual
+    close = 0.0
+    for (a, b), block in between.items():
+        if a < b:
+            overlap = transpose(E[a]) @ block @ E[b]
+            larger = max(E[a].shape[1], E[b].shape[1])
+            close += max(larger - float(namespace(block).sum(overlap * overlap)), 0.0)
+    return 2.0 * close + rules.lam * residual
+
+
+def alternate(
+    G: Array,
+    start: KernelSubspaces | Array,
+    n_subspaces: int,
+    rules: KernelRules,
+    *,
+    monitor: Monitor | None = None,
+) -> KernelSolution:
+    """Run Algorithm 5 on a centred kernel matrix, from subspaces or from labels.
+
+    The run is over when an assignment leaves all labels as they were: the bases are then those of
+    these labels. F3 never rises inside an update loop. The bases that the loop starts from are new
+    ones, so F3 may rise from one assignment to the next.
+    """
+    xp = namespace(G)
+    history: list[float] = []
+    updates: list[tuple[float, ...]] = []
+    labels: Array | None = None
+    if isinstance(start, KernelSubspaces):
+        subspaces = start
+    else:
+        labels = moved_to(start, G)
+        subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
+        updates.append(inner)
+    stopped = "max_iter"
+    for iteration in range(rules.max_iter + 1):
+        assigned = xp.argmax(subspaces.energies(G), axis=1)
+        history.append(objective(G, subspaces, assigned, rules.lam))
+        same = labels is not None and bool(xp.all(assigned == labels))
+        small = len(history) > 1 and (
+            abs(history[-2] - history[-1]) <= rules.tol * abs(history[-1]) and rules.tol > 0
+        )
+        labels = assigned
+        asked = monitor is not None and monitor(0, iteration, history[-1], subspaces)
+        if same or small or asked:
+            stopped = "converged" if same or small else "callback"
+            break
+        if iteration < rules.max_iter:
+            subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
+            updates.append(inner)
+    assert labels is not None
+    return KernelSolution(
+        subspaces, labels, history[-1], tuple(history), tuple(updates), iteration, stopped
+    )
+
+
+def refill_empty(
+    G: Array,
+    solution: KernelSolution,
+    n_subspaces: int,
+    rules: KernelRules,
+    *,
+    monitor: Monitor | None = None,
+) -> KernelSolution:
+    """Give empty subspaces the worst represented samples and go on; keep what is better.
+
+    While the new run is still above what was reached, what was reached stands in the history.
+    """
+    xp = namespace(G)
+    for _ in range(n_subspaces):
+        counts = np.bincount(to_numpy(solution.labels), minlength=n_subspaces)
+        empty = np.flatnonzero(counts == 0)
+        if not len(empty) or solution.stopped != "converged":
+            break
+        energies = xp.max(solution.subspaces.energies(G), axis=1)
+        worst = np.argsort(to_numpy(xp.linalg.diagonal(G) - energies))[::-1]
+        size = max(rules.subspace_dim, G.shape[0] // (2 * n_subspaces))
+        labels = to_numpy(solution.labels).copy()
+        for k, p in enumerate(empty):
+            labels[worst[k :: len(empty)][:size]] = p
+        resumed = alternate(G, labels, n_subspaces, rules, monitor=monitor)
+        if not resumed.objective < solution.objective:
+            break
+        reached = tuple(min(value, solution.objective) for value in resumed.history)
+        solution = replace(
+            resumed,
+            history=(*solution.history, *reached),
+            update_histories=(*solution.update_histories, *resumed.update_histories),
+            n_iter=solution.n_iter + resumed.n_iter,
+        )
+    return solution

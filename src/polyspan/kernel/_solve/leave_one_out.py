@@ -1,0 +1,146 @@
+"""Labels by leave-one-out residuals in a feature space, from a good start.
+
+Clusters with few samples for their dimension take in any sample and represent it well. Scored by
+the affine subspace as it would be without it, r/(1-h)², a sample finds where it belongs. Each
+cluster has a scale g_l of its own at first, which is moved into the common one while the weights
+w ∝ exp(-(r/g_l + log g_l)/τ) harden. No objective is minimised.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from polyspan.arrays import (
+    Array,
+    machine_epsilon,
+    moved_to,
+    namespace,
+    one_hot,
+    top_eigenvectors,
+    transpose,
+    zeros,
+)
+from polyspan.geometry import leading_rank, orthonormal_columns, symmetric_eigen
+from polyspan.union._solve.annealing import temperatures
+from polyspan.union._solve.krylov import leading_subspace
+from polyspan.union._solve.leave_one_out import SMALLEST_SLACK
+from polyspan.union._solve.sums import softmax
+
+STEPS = 20
+# In units of the scales, that is of the mean residual.
+HOTTEST, COLDEST = 0.1, 0.01
+# Hard steps after the last temperature; labels can go round in circles.
+HARD_STEPS = 10
+# Weights below this count for nothing, but keep their clusters from vanishing.
+SMALLEST_WEIGHT = 1e-12
+# Eigenvalues of the kernel matrix below this fraction of the largest are rounding.
+RANK_TOL = 1e-10
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Labels, and the sum of leave-one-out residuals that they reach."""
+
+    labels: Array
+    criterion: float
+    n_iter: int
+    """Steps taken, soft and hard."""
+    settled: bool
+    """Whether the labels came to rest; otherwise the best of those seen are kept."""
+
+
+def explicit_coordinates(G: Array, floor: float) -> Array:
+    """Return rows Z with ZZᵀ = G̃, without the directions that rounding made."""
+    n = G.shape[0]
+    values, vectors = symmetric_eigen(G)
+    rank = leading_rank(values, max(RANK_TOL * float(values[-1]), floor, 0.0))
+    if not rank:
+        return zeros((n, 1), G)
+    return vectors[:, n - rank :] * namespace(G).sqrt(values[n - rank :])
+
+
+def leave_one_out_labels(Z: Array, labels: Array, n_subspaces: int, s: int) -> LeaveOneOut:
+    """Improve labels of samples given by coordinates in the feature space.
+
+    Parameters
+    ----------
+    Z : array of shape (n_samples, rank)
+        Rows with ZZᵀ = G̃.
+    labels : array of shape (n_samples,)
+        Where to start.
+    """
+    xp = namespace(Z)
+    n = Z.shape[0]
+    weights = _weights(moved_to(labels, Z), n_subspaces, Z)
+    bases: list[Array | None] = [None] * n_subspaces
+    for step, tau in enumerate(temperatures(1.0, HOTTEST, COLDEST, STEPS)):
+        residuals, bases = _residuals(Z, weights, bases, s)
+        scales = xp.sum(weights * residuals, axis=0) / xp.sum(weights, axis=0)
+        pooled = float(xp.sum(weights * residuals)) / n
+        if pooled <= 0:
+            break
+        tiny = machine_epsilon(Z) * pooled
+        progress = (step + 1) / STEPS
+        scales = xp.clip(scales, tiny, None) ** (1.0 - progress) * pooled**progress
+        weights, _ = softmax(-(residuals / scales + xp.log(scales)) / tau)
+        weights = xp.clip(weights, SMALLEST_WEIGHT, None)
+    best, lowest, settled = xp.argmax(weights, axis=1), math.inf, False
+    current = best
+    n_hard = 0
+    while n_hard < HARD_STEPS and not settled:
+        n_hard += 1
+        hard = _weights(current, n_subspaces, Z)
+        residuals, bases = _residuals(Z, hard, bases, s)
+        criterion = float(xp.sum(xp.take_along_axis(residuals, current[:, None], axis=1)))
+        if criterion < lowest:
+            best, lowest = current, criterion
+        moved = xp.argmin(residuals, axis=1)
+        settled = bool(xp.all(moved == current))
+        current = moved
+    return LeaveOneOut(best, lowest, STEPS + n_hard, settled)
+
+
+def _residuals(
+    Z: Array, weights: Array, bases: list[Array | None], s: int
+) -> tuple[Array, list[Array | None]]:
+    """Return r/(1-h)² of every sample to every weighted affine subspace, and the bases."""
+    xp = namespace(Z)
+    residuals = xp.zeros_like(weights)
+    found: list[Array | None] = []
+    for p, old in enumerate(bases):
+        w = weights[:, p]
+        total = float(xp.sum(w))
+        centred = Z - (w @ Z) / total
+        basis, values = _leading(centred, w, old, s)
+        projections = centred @ basis
+        inside = projections * projections
+        r = xp.clip(xp.vecdot(centred, centred) - xp.sum(inside, axis=1), 0.0, None)
+        used = values > machine_epsilon(Z) * 10.0 * max(float(xp.max(values)), 0.0)
+        inverse = xp.where(used, 1.0 / xp.where(used, values, 1.0), 0.0)
+        h = w * xp.sum(inside * inverse, axis=1) + w / total
+        residuals[:, p] = r / xp.clip(1.0 - h, SMALLEST_SLACK, 1.0) ** 2
+        found.append(basis)
+    return residuals, found
+
+
+def _leading(centred: Array, w: Array, old: Array | None, s: int) -> tuple[Array, Array]:
+    """Return the leading directions of a weighted scatter and its variances along them."""
+    xp = namespace(centred)
+    n, rank = centred.shape
+    s = min(s, n, rank)
+    weighted = centred * xp.sqrt(w)[:, None]
+    if old is None:
+        heaviest = xp.flip(xp.argsort(w))[:s]
+        old = orthonormal_columns(transpose(xp.take(weighted, heaviest, axis=0)))
+    if rank >= 4 * (s + 1):
+        found = leading_subspace(
+            lambda block: transpose(weighted) @ (weighted @ block), old, max_cycles=20
+        )
+        return found.vectors, found.values
+    values, vectors = top_eigenvectors(transpose(weighted) @ weighted, s)
+    return vectors, values
+
+
+def _weights(labels: Array, n: int, like: Array) -> Array:
+    return namespace(like).clip(one_hot(labels, n, like.dtype), SMALLEST_WEIGHT, None)

@@ -1,0 +1,187 @@
+"""Kernel functions by scikit-learn's names, what has a pre-image, and checks of kernel matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from polyspan._sklearn import plain_settings
+from polyspan.arrays import Array, identity, is_numpy, namespace, to_numpy, transpose, zeros
+
+#: A name of `sklearn.metrics.pairwise_kernels`, or a function of two samples.
+KernelName = str | Callable[..., float]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and its parameters, named as in scikit-learn's `KernelPCA`.
+
+    The paper's Gaussian exp(-d²/c) is "rbf" with gamma = 1/c, its polynomial (⟨x, y⟩ + c)ᵈ is
+    "poly" with gamma = 1, coef0 = c, degree = d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.kernels import Kernel
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> Kernel("rbf", gamma=0.5)(X).round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 1.0]]
+    """
+
+    name: KernelName
+    gamma: float | None = None
+    """None: 1 / n_features."""
+    degree: float = 3
+    coef0: float = 1
+    others: dict[str, Any] | None = None
+    """Parameters of a callable."""
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Return κ(x, y) of all pairs of rows, (len(X), len(Y)), where X lies."""
+        if not is_numpy(X):
+            return self._by_products(X, Y)
+        parameters = self.others or {}
+        if not callable(self.name):
+            given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            parameters = {**given, "filter_params": True}
+        with plain_settings():
+            values = pairwise_kernels(X, Y, metric=self.name, **parameters)
+        values = np.asarray(values)
+        if Y is None and not callable(self.name):
+            # A product of a matrix with itself may differ from its transpose by rounding.
+            values = (values + values.T) / 2
+        return np.asarray(values)
+
+    def _by_products(self, X: Array, Y: Array | None) -> Array:
+        """Return the values of the kernels that are functions of inner products."""
+        if self.name not in ("rbf", "linear", "poly"):
+            raise ValueError(
+                f"kernel={self.name!r} needs NumPy arrays: 'rbf', 'poly' and 'linear' take others"
+            )
+        xp = namespace(X)
+        other = X if Y is None else Y
+        products = X @ transpose(other)
+        if self.name != "rbf":
+            values = self.of_products(products, X.shape[1])
+            return (values + transpose(values)) / 2.0 if Y is None else values
+        squares = xp.vecdot(X, X)[:, None] + xp.vecdot(other, other) - 2.0 * products
+        if Y is None:
+            squares = (squares + transpose(squares)) / 2.0 * (1.0 - identity(X.shape[0], X))
+        return self.of_distances(xp.clip(squares, 0.0, None), X.shape[1])
+
+    def diagonal(self, X: Array) -> Array:
+        """Return κ(x, x) of every row, without the other pairs."""
+        if self.name == "rbf":
+            return zeros((X.shape[0],), X) + 1.0
+        if self.name in ("linear", "poly"):
+            return self.of_products(namespace(X).vecdot(X, X), X.shape[1])
+        return np.array([self(row[None, :])[0, 0] for row in X], dtype=X.dtype)
+
+    def of_products(self, products: Array, n_features: int) -> Array:
+        """Return the values of a dot-product kernel at given inner products."""
+        if self.name == "linear":
+            return products
+        gamma = self.scale(n_features)
+        return (gamma * products + self.coef0) ** self.degree
+
+    def of_distances(self, squares: Array, n_features: int) -> Array:
+        """Return the values of the Gaussian kernel at given squared distances."""
+        return namespace(squares).exp(-self.scale(n_features) * squares)
+
+    def scale(self, n_features: int) -> float:
+        """Return gamma, or its default."""
+        return 1.0 / n_features if self.gamma is None else float(self.gamma)
+
+    @property
+    def may_be_indefinite(self) -> bool:
+        """Whether its matrices need not be positive semidefinite."""
+        return callable(self.name) or bool(
+            self.name == "poly" and (self.coef0 < 0 or self.degree % 1)
+        )
+
+    def check_preimage(self) -> None:
+        """Raise an error unless the kernel has a pre-image in closed form."""
+        if self.name in ("rbf", "linear"):
+            return
+        has_one = "'rbf', 'linear' and 'poly' with an odd degree have one"
+        if self.name != "poly":
+            raise ValueError(f"kernel={self.name!r} has no pre-image in closed form: {has_one}")
+        if self.degree != int(self.degree) or int(self.degree) % 2 == 0:
+            raise ValueError(
+                f"kernel='poly' with degree={self.degree} has no pre-image, since an even power "
+                f"loses the sign: {has_one}"
+            )
+
+
+class KernelParameters(Protocol):
+    """Parameters of an estimator that name its kernel."""
+
+    kernel: Any
+    gamma: float | None
+    degree: float
+    coef0: float
+
+
+def kernel_of(model: KernelParameters, others: dict[str, Any] | None = None) -> Kernel | None:
+    """Return the kernel that parameters name; None for "precomputed"."""
+    if is_precomputed(model.kernel):
+        return None
+    return Kernel(model.kernel, model.gamma, model.degree, model.coef0, others)
+
+
+def is_precomputed(name: Any) -> bool:
+    """Tell whether kernel values are given in place of samples."""
+    return isinstance(name, str) and name == "precomputed"
+
+
+def check_kernel_matrix(G: Array, name: Any) -> Array:
+    """Return a symmetric kernel matrix, or raise an error that says what is wrong with it."""
+    if G.ndim != 2 or G.shape[0] != G.shape[1]:
+        raise ValueError(
+            f"the kernel matrix has the shape {tuple(G.shape)}: kernel={name!r} needs a square "
+            "one, (n_samples, n_samples)"
+        )
+    xp = namespace(G)
+    if not bool(xp.all(xp.isfinite(G))):
+        raise ValueError(
+            "kernel values are not finite: scale X, or lower gamma or degree; a degree that is no "
+            "integer has no value where gamma * <x, y> + coef0 is negative"
+        )
+    apart = largest_entry(G - transpose(G))
+    if apart > 1e-8 * max(largest_entry(G), np.finfo(float).tiny):
+        raise ValueError(
+            f"the kernel matrix is not symmetric: G and its transpose differ by {apart:.3g}"
+        )
+    return (G + transpose(G)) / 2
+
+
+def largest_entry(G: Array) -> float:
+    """Return the largest absolute value of a matrix."""
+    xp = namespace(G)
+    return float(xp.max(xp.abs(G)))
+
+
+def check_definite(G: Array) -> None:
+    """Raise an error where a kernel matrix has negative eigenvalues beyond rounding."""
+    values = to_numpy(namespace(G).linalg.eigvalsh(G))
+    if values[0] < -1e-8 * max(float(np.abs(values).max()), np.finfo(float).tiny):
+        raise ValueError(
+            f"the kernel matrix is not positive semidefinite: its eigenvalues go from "
+            f"{values[0]:.3g} to {values[-1]:.3g}; polyspan.kernels.nearest_positive_definite "
+            "mends it"
+        )
+
+
+def matrix_of(kernel: Kernel | None, X: Array) -> Array:
+    """Return the checked kernel matrix of samples; X itself, checked, where values are given."""
+    if kernel is None:
+        G = check_kernel_matrix(X, "precomputed")
+    else:
+        G = check_kernel_matrix(kernel(X), kernel.name)
+    if kernel is None or kernel.may_be_indefinite:
+        check_definite(G)
+    return G

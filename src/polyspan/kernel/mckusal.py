@@ -1,0 +1,251 @@
+"""MCKUSaL: a union of subspaces in the feature space of a kernel."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+from sklearn.base import ClusterMixin
+from sklearn.utils import check_random_state
+
+from polyspan._sklearn import Interval, StrOptions, fit_context
+from polyspan.arrays import keep_freed_memory
+from polyspan.data.sliced import row_source
+from polyspan.kernel.fitting import KernelProblem, read, run_starts, store, warn_about
+from polyspan.kernel.functions import kernel_of, matrix_of
+from polyspan.kernel.gram import GramProblem
+from polyspan.kernel.nystrom import NystromProblem
+from polyspan.kernel.prediction import KernelUnion
+from polyspan.kernel.starts import plan_of
+from polyspan.progress import FitProgress
+
+
+class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
+    r"""Learn subspaces of a kernel's feature space that are close to each other (MC-KUSaL).
+
+    The objective is
+
+    .. math:: F_3 = \sum_{l \ne p} d_u^2(S_l, S_p)
+              + \lambda \sum_i \|\phi(y_i) - P_{l_i} \phi(y_i)\|^2
+
+    in the feature space, every subspace in the span of the samples that belong to it. Everything is
+    computed from kernel values.
+
+    Parameters
+    ----------
+    n_subspaces : int, default=3
+        Number L of subspaces.
+    subspace_dim : int, default=1
+        Dimension s of each of them.
+    kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
+        A callable takes two samples; of scikit-learn's other names none is known.
+    gamma : float or None, default=None
+        Of "rbf" and "poly"; None: 1 / n_features. The paper's exp(-d²/c) has gamma = 1/c.
+    degree, coef0 : float, default=3, 1
+        Of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
+    kernel_params : dict or None, default=None
+        Passed to a callable.
+    lam : float, default=4.0
+        Weight λ of the fit against the closeness; infinity leaves the closeness out.
+    init : {"spectral", "gkiop"} or array-like of n_samples labels, default="spectral"
+        "spectral" clusters the graph of the `n_neighbors` nearest samples in the feature space.
+        "gkiop" is the paper's Algorithm 4: greedy, from random samples.
+    gkiop_seeds : array-like of n_subspaces samples or None, default=None
+        Where GKIOP starts; None: random samples.
+    n_neighbors : int, default=10
+        Neighbours of each sample in the graph of "spectral".
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the lowest F3 is kept (with `residual="loo"` the lowest sum of
+        leave-one-out residuals). "auto": 8 for "gkiop", else 1.
+    residual : {"plain", "loo"}, default="plain"
+        "plain" assigns by the residual, as the paper does. "loo" assigns by the residual to the
+        (affine) subspace as it would be without the sample, and then finds the bases for these
+        labels. It clusters better where clusters have few samples for their dimension, and wants
+        a small `subspace_dim` (8 to 15). `labels_` then differ from `predict(X)`.
+    low_rank : int or None, default=None
+        Number of landmarks of a Nyström map that replaces the kernel matrix: for many samples.
+        The subspaces are then no longer confined to the span of their own samples, which is a
+        slightly different problem. `members_` are the landmarks and `coefs_` are over them.
+    preimage : {"closed_form", "fixed_point"}, default="closed_form"
+        How `reconstruct` returns to the input space; "fixed_point" polishes the closed form of
+        the Gaussian kernel.
+    max_iter, tol : int, float, default=100, 1e-6
+        Most iterations, one assignment more; converged when labels stay, or F3 changes by no more
+        than this fraction.
+    max_update_iter, update_tol : int, float, default=50, 1e-6
+        The same for the update loop between two assignments; with `low_rank` there is none.
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int or None, default=None
+        Starts to run at once, in threads; not used with `low_rank`.
+
+    Attributes
+    ----------
+    members_ : list of n_subspaces arrays
+        c_l: the samples that span subspace l.
+    coefs_ : list of n_subspaces arrays
+        E_l, with D_l = φ̃(Y_l)E_l orthonormal.
+    labels_ : ndarray of shape (n_samples,)
+    objective_ : float
+        F3 at the final labels and subspaces; for λ=∞ the sum of squared residuals.
+    objective_history_ : ndarray
+        F3 after every assignment.
+    subspace_distances_ : ndarray of shape (n_subspaces, n_subspaces)
+        d_u between the subspaces, in the feature space.
+    runs_ : list of KernelRun
+        F3, labels and `converged` of every start.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Notes
+    -----
+    Memory: a few times N² numbers, with `low_rank=r` a few times N·r.
+
+    References
+    ----------
+    T. Wu and W. U. Bajwa, "Learning the nonlinear geometry of high-dimensional data: models and
+    algorithms", IEEE Transactions on Signal Processing, 2015, Sec. IV.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan import MCKUSaL
+    >>> from sklearn.datasets import make_circles
+    >>> X, y = make_circles(120, factor=0.3, noise=0.03, random_state=0)
+    >>> model = MCKUSaL(n_subspaces=2, subspace_dim=4, gamma=2.0, random_state=0).fit(X)
+    >>> labels = model.labels_
+    >>> bool(max((labels == y).mean(), (labels != y).mean()) > 0.99)
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        "n_subspaces": [Interval(Integral, 1, None, closed="left")],
+        "subspace_dim": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions({"rbf", "poly", "linear", "precomputed"}), callable],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "degree": [Interval(Real, 0, None, closed="neither")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "lam": [Interval(Real, 0, None, closed="right")],
+        "init": [StrOptions({"spectral", "gkiop"}), "array-like"],
+        "gkiop_seeds": ["array-like", None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "residual": [StrOptions({"plain", "loo"})],
+        "low_rank": [Interval(Integral, 1, None, closed="left"), None],
+        "preimage": [StrOptions({"closed_form", "fixed_point"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_update_iter": [Interval(Integral, 1, None, closed="left")],
+        "update_tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int = 3,
+        subspace_dim: int = 1,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        lam: float = 4.0,
+        init: Any = "spectral",
+        gkiop_seeds: Any = None,
+        n_neighbors: int = 10,
+        n_init: int | str = "auto",
+        residual: str = "plain",
+        low_rank: int | None = None,
+        preimage: str = "closed_form",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        max_update_iter: int = 50,
+        update_tol: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.lam = lam
+        self.init = init
+        self.gkiop_seeds = gkiop_seeds
+        self.n_neighbors = n_neighbors
+        self.n_init = n_init
+        self.residual = residual
+        self.low_rank = low_rank
+        self.preimage = preimage
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_update_iter = max_update_iter
+        self.update_tol = update_tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the subspaces.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            With `kernel="precomputed"` the kernel matrix, (n_samples, n_samples). Under
+            scikit-learn's `array_api_dispatch` an array of PyTorch or CuPy is fitted on its own
+            device; for `init="spectral"` the distances go to the CPU, and labels come back. With
+            `low_rank` also a dask array, or a Zarr or HDF5 array, which is read in slices.
+        y : ignored
+
+        Returns
+        -------
+        self : MCKUSaL
+        """
+        keep_freed_memory()
+        source = row_source(X)
+        if source is not None:
+            self._check_needs()
+        data = read(self, X, source)
+        plan = plan_of(self, data.n_samples)
+        rng = check_random_state(self.random_state)
+        kernel = kernel_of(self, self.kernel_params)
+        problem: KernelProblem
+        if self.low_rank is not None:
+            problem = NystromProblem.of(data, kernel, self.low_rank, plan, rng)
+        else:
+            G = matrix_of(kernel, data.X)
+            problem = GramProblem.of(G, kernel, data.X, leave_one_out=plan.leave_one_out)
+        progress = FitProgress(self, data.X, y, plan.n_starts, problem.max_steps(plan))
+        runs = run_starts(problem, plan, rng, progress)
+        best = store(self, data, problem, runs)
+        progress.end()
+        warn_about(best, plan)
+        return self
+
+    def _check_needs(self) -> None:
+        """Raise the error for options that need all samples in memory."""
+        if self.low_rank is None:
+            raise ValueError(
+                "rows in blocks have no kernel matrix, which would have a number for every pair of "
+                "samples: set low_rank, or pass an array"
+            )
+        if self.residual != "plain":
+            raise ValueError(
+                f"residual={self.residual!r} needs all samples in memory: pass an array"
+            )
+        if not isinstance(self.init, str) or self.gkiop_seeds is not None:
+            raise ValueError(
+                "labels or seeds of single samples need all of them in memory: pass an array, or "
+                "init='spectral' or 'gkiop' without gkiop_seeds"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags

@@ -1,0 +1,296 @@
+"""A Nyström map: explicit coordinates of rank r in place of an N×N kernel matrix.
+
+In these coordinates the problem is a linear one, and the linear solver works on it wherever the
+rows are. Of rows that are elsewhere the coordinates are made where the rows are; what travels are
+landmarks, the scatter of every subspace (L·r² numbers) and bases. Updates are exact: coordinates
+are few, and power steps would need hundreds of passes.
+
+By hand because `sklearn.kernel_approximation.Nystroem` draws its landmarks itself and keeps
+directions that are rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polyspan.arrays import (
+    Array,
+    chunk_rows,
+    float64_sum,
+    is_host,
+    item_bytes,
+    limit_threads,
+    members_of,
+    moved_to,
+    namespace,
+    pass_work,
+    row_slices,
+    to_numpy,
+    transpose,
+    zeros,
+)
+from polyspan.data.measure import measure_block
+from polyspan.data.working import Working
+from polyspan.geometry import leading_rank, pairwise_subspace_distances, symmetric_eigen
+from polyspan.kernel._solve.alternation import KernelSolution
+from polyspan.kernel._solve.leave_one_out import LeaveOneOut, leave_one_out_labels
+from polyspan.kernel._solve.subspaces import KernelSubspaces
+from polyspan.kernel.fitting import Data, Found
+from polyspan.kernel.functions import Kernel, matrix_of
+from polyspan.kernel.prediction import LowRankUnion
+from polyspan.kernel.starts import Plan
+from polyspan.progress import Monitor
+from polyspan.union._solve.alternation import (
+    Rules,
+    Solution,
+    alternate,
+    refill_empty,
+    update_exactly,
+)
+from polyspan.union._solve.problem import Problem, prepare, prepare_source
+
+# Below this fraction of the largest, an eigenvalue of the landmarks' kernel matrix is rounding.
+RANK_TOL = 1e-12
+
+
+@dataclass(frozen=True)
+class NystromMap:
+    """φ(x) ≈ whitener ᵀ κ(landmarks, x), so that inner products of coordinates approximate κ."""
+
+    kernel: Kernel
+    landmarks: Array
+    """Rows of the training data: (n_landmarks, n_features)."""
+    whitener: Array
+    """(n_landmarks, rank), with whitenerᵀ K whitener = I."""
+
+    @classmethod
+    def of(cls, kernel: Kernel, landmarks: Array) -> NystromMap:
+        """Build the map from landmarks."""
+        xp, n = namespace(landmarks), landmarks.shape[0]
+        values, vectors = symmetric_eigen(matrix_of(kernel, landmarks))
+        rank = leading_rank(values, RANK_TOL * max(float(values[-1]), 0.0))
+        if not rank:  # a kernel that vanishes: one coordinate, which is zero
+            return cls(kernel, landmarks, zeros((n, 1), landmarks))
+        return cls(kernel, landmarks, vectors[:, n - rank :] / xp.sqrt(values[n - rank :]))
+
+    @property
+    def rank(self) -> int:
+        """Number of coordinates: the number of landmarks, or fewer where some are alike."""
+        return int(self.whitener.shape[1])
+
+    def __call__(self, X: Array) -> Array:
+        """Return the coordinates of every row, (n, rank), chunk by chunk."""
+        out = zeros((X.shape[0], self.rank), self.whitener)
+        wide = X.shape[1] + self.landmarks.shape[0]
+        for part in row_slices(X.shape[0], chunk_rows(wide, item_bytes(X), host=is_host(X))):
+            out[part, :] = self.kernel(X[part, :], self.landmarks) @ self.whitener
+        return out
+
+    def lost(self, X: Array, Z: Array) -> Array:
+        """Return κ(x, x) - ‖z‖², what of φ(x) the landmarks do not span, given coordinates Z."""
+        xp = namespace(Z)
+        return xp.clip(self.kernel.diagonal(X) - xp.vecdot(Z, Z), 0.0, None)
+
+
+@dataclass(frozen=True)
+class NystromProblem:
+    """Samples that are known by their coordinates."""
+
+    map: NystromMap
+    chosen: Array
+    """Which samples are the landmarks."""
+    linear: Problem
+    """The problem in the coordinates."""
+    working: Working
+    lost: float
+    """What the landmarks do not span: a residual that no subspace can change, times λ."""
+
+    runs_in_parallel = False
+
+    @classmethod
+    def of(
+        cls, data: Data, kernel: Kernel | None, low_rank: int, plan: Plan, rng: Any
+    ) -> NystromProblem:
+        """Draw landmarks and map the samples, or leave it to where the rows are."""
+        kernel, n_landmarks = _check_landmarks(kernel, low_rank, plan, data.n_samples)
+        chosen = np.sort(rng.choice(data.n_samples, n_landmarks, replace=False))
+        lam = plan.rules.lam
+        weight = 1.0 if math.isinf(lam) else lam
+        source = data.source
+        if source is None:
+            X, xp = data.X, namespace(data.X)
+            map_ = NystromMap.of(kernel, xp.take(X, moved_to(chosen, X), axis=0))
+            Z = map_(X)
+            lost = float(xp.sum(map_.lost(X, Z)))
+            linear, working = prepare(Z, lam, center=True)
+        else:
+            # As in memory: kernel values of float32 would be too coarse to take roots of.
+            map_ = NystromMap.of(kernel, np.asarray(source.take(chosen), dtype=np.float64))
+            dtype = map_.whitener.dtype
+            lost, _ = source.reduce(lost_block, dtype, map_)
+            extent, _ = source.reduce(measure_block, dtype, 0, map_)
+            linear, working = prepare_source(
+                source, extent, lam, dtype=dtype, center=True, row_map=map_
+            )
+        return cls(map_, moved_to(chosen, linear.rows.like), linear, working, weight * lost)
+
+    def union(self, frames: Array) -> LowRankUnion:
+        """Return the union of the subspaces that the linear solver has."""
+        return LowRankUnion(self.map, self.working.mean, self.working.outward(frames))
+
+    def distances(self, frames: Array) -> Array:
+        """Return d_u between subspaces."""
+        return pairwise_subspace_distances(self.working.outward(frames))
+
+    def max_steps(self, plan: Plan) -> int:
+        """Return the most iterations that one start can take."""
+        return plan.rules.max_iter + 2 + plan.n_subspaces
+
+    def limit_threads(self, plan: Plan) -> AbstractContextManager[Any]:
+        """Limit BLAS threads by the work of one pass; blocks run side by side, with one each."""
+        rows, rank = self.linear.rows, self.map.rank
+        n_columns = plan.n_subspaces * min(plan.rules.subspace_dim, rank)
+        return limit_threads(pass_work(rows.n_rows, rank, n_columns) if rows.in_memory else 0.0)
+
+    def run(self, plan: Plan, seed: int, monitor: Monitor | None) -> Found:
+        """Run one start to its end."""
+        linear, s = self.linear, min(plan.rules.subspace_dim, self.map.rank)
+        labels = self._start_labels(plan, s, seed)
+        if plan.leave_one_out:
+            solution = self._leave_one_out(labels, plan.n_subspaces, s, monitor)
+        else:
+            frames = self._start_frames(labels, plan.n_subspaces, s)
+            rules = Rules("exact", plan.rules.max_iter, plan.rules.tol)
+            (solution,) = alternate(linear, frames[None, ...], rules, monitor=monitor)
+            solution = refill_empty(linear, solution, rules, monitor=monitor)
+        found = self._in_feature_space(solution)
+        criterion = solution.criterion if plan.leave_one_out else found.objective
+        return Found(found, criterion, to_numpy(solution.counts), solution.frames)
+
+    def _leave_one_out(
+        self, labels: Any, n_subspaces: int, s: int, monitor: Monitor | None
+    ) -> Solution:
+        """Find labels by leave-one-out residuals, then the bases for these labels."""
+        linear = self.linear
+        loo, _ = linear.rows.reduce(leave_one_out_block, labels, n_subspaces, s)
+        labels = loo.labels[:, None]
+        frames = self._start_frames(labels, n_subspaces, s)
+        frames = update_exactly(linear, frames, labels, 0)
+        (energy, counts), _ = linear.rows.reduce(own_energy_block, frames, loo.labels)
+        value = float(linear.objective(frames[None, ...], energy)[0])
+        if monitor is not None:
+            monitor(0, 0, value, frames)
+        stopped = "converged" if loo.settled else "max_iter"
+        return Solution(
+            frames, loo.labels, counts, value, loo.criterion, (value,), loo.n_iter, stopped
+        )
+
+    def _start_frames(self, labels: Any, n_subspaces: int, s: int) -> Array:
+        """Return the bases that fit labels best; their closeness does not count."""
+        like = self.linear.rows.like
+        blank = moved_to(np.stack([np.eye(self.map.rank, s)] * n_subspaces), like, like.dtype)
+        return update_exactly(replace(self.linear, lam=math.inf), blank, labels, 0)
+
+    def _start_labels(self, plan: Plan, s: int, seed: int) -> Any:
+        """Label all samples from the start of the landmarks; nothing is larger than N×r.
+
+        The labels, (n_samples, 1), stay where the rows are.
+        """
+        rows = self.linear.rows
+        if plan.init == "labels":
+            return moved_to(plan.given, rows.like)[:, None]
+        landmarks = (self.map(self.map.landmarks) - self.working.mean) * self.working.scale
+        if plan.given is not None:
+            # Seeds are samples; the landmarks nearest to them take their place.
+            seeds = nearest_landmarks(rows.take(plan.given), landmarks)
+            plan = replace(plan, given=to_numpy(seeds))
+        size = min(s, landmarks.shape[0] // plan.n_subspaces)
+        start = plan.start(landmarks @ transpose(landmarks), size, seed, floor=0.0)
+        return rows.reduce(label_block, landmarks, start, keep=True)[1]
+
+    def _in_feature_space(self, solution: Solution) -> KernelSolution:
+        """Return a solution in the units of the data, spanned by the landmarks."""
+        working = self.working
+        unit = working.unit(self.linear.lam)
+        history = [v / unit / unit + self.lost for v in solution.history]
+        value = solution.objective / unit / unit + self.lost
+        bases = working.outward(solution.frames)
+        coefs = [self.map.whitener @ bases[p, ...] for p in range(bases.shape[0])]
+        subspaces = KernelSubspaces([self.chosen] * len(coefs), coefs)
+        labels = None
+        if self.linear.rows.in_memory:
+            xp = namespace(solution.labels)
+            labels = xp.astype(solution.labels, xp.int64)
+        return KernelSolution(
+            subspaces, labels, value, tuple(history), (), solution.n_iter, solution.stopped
+        )
+
+
+def _check_landmarks(
+    kernel: Kernel | None, low_rank: int, plan: Plan, n_samples: int
+) -> tuple[Kernel, int]:
+    """Return the kernel and the number of landmarks, if there are enough."""
+    if kernel is None:
+        raise ValueError(
+            "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
+        )
+    s, n_landmarks = plan.rules.subspace_dim, min(low_rank, n_samples)
+    least = max(s + 1, plan.n_subspaces)
+    if n_landmarks < least:
+        raise ValueError(
+            f"low_rank={low_rank} with n_samples={n_samples} gives {n_landmarks} landmarks: "
+            f"subspace_dim={s} and n_subspaces={plan.n_subspaces} need {least}"
+        )
+    return kernel, n_landmarks
+
+
+def lost_block(block: Array, dtype: Any, map_: NystromMap) -> tuple[float | None, None]:
+    """Return what of the samples of a block the landmarks do not span. A task."""
+    X = np.asarray(block, dtype=dtype)
+    lost = float(np.sum(map_.lost(X, map_(X)), dtype=np.float64)) if len(X) else None
+    return lost, None
+
+
+def nearest_landmarks(Z: Array, landmarks: Array) -> Array:
+    """Return the nearest landmark of every row of coordinates."""
+    xp = namespace(Z)
+    squares = xp.vecdot(landmarks, landmarks)
+    return xp.argmin(squares / 2.0 - Z @ transpose(landmarks), axis=1)
+
+
+def label_block(block: Any, landmarks: Array, start: KernelSubspaces | Array) -> tuple[None, Array]:
+    """Label rows by a start of the landmarks: subspaces, or labels of landmarks. A task.
+
+    A row goes to the nearest subspace, or gets the label of the nearest landmark.
+    """
+    xp = namespace(landmarks)
+    parts = []
+    for which in row_slices(block.X.shape[0], block.size):
+        Z = block.centred(which)
+        if isinstance(start, KernelSubspaces):
+            parts.append(xp.argmax(start.energies(Z @ transpose(landmarks)), axis=1))
+        else:
+            labels = moved_to(start, landmarks)
+            parts.append(xp.take(labels, nearest_landmarks(Z, landmarks)))
+    return None, xp.concat(parts, axis=0)[:, None]
+
+
+def leave_one_out_block(
+    block: Any, labels: Array, n_subspaces: int, s: int
+) -> tuple[LeaveOneOut, None]:
+    """Improve labels by leave-one-out residuals. A task for all rows at once."""
+    Z = block.centred(slice(0, block.X.shape[0]))
+    return leave_one_out_labels(Z, labels[:, 0], n_subspaces, s), None
+
+
+def own_energy_block(block: Any, frames: Array, labels: Array) -> tuple[Any, None]:
+    """Return Σ ‖D_lᵀy‖² with the basis of each row, (1,), and the sizes. A task for all rows."""
+    xp = namespace(frames)
+    own = block.own_coefficients(frames, labels)
+    counts = [int(c.shape[0]) for c in members_of(labels, frames.shape[0])]
+    return (xp.reshape(float64_sum(own * own), (1,)), np.asarray(counts)), None

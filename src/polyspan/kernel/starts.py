@@ -1,0 +1,220 @@
+"""Where the starts of a fit come from: given labels or seeds, GKIOP, or spectral clustering.
+
+"spectral" clusters a nearest-neighbour graph of the samples in the feature space.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+from sklearn.cluster import KMeans
+from sklearn.manifold import spectral_embedding
+from sklearn.neighbors import NearestNeighbors
+
+from polyspan._sklearn import plain_settings
+from polyspan.arrays import Array, to_numpy
+from polyspan.checks import warn_user
+from polyspan.kernel._solve.alternation import KernelRules
+from polyspan.kernel._solve.gkiop import gkiop
+from polyspan.kernel._solve.subspaces import KernelSubspaces
+
+# Starts of k-means in the embedding, which has as few coordinates as there are subspaces.
+KMEANS_STARTS = 10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit is asked for: size, starts and rules."""
+
+    n_subspaces: int
+    rules: KernelRules
+    init: str = "spectral"
+    """"gkiop", "spectral" or "labels"."""
+    n_starts: int = 1
+    n_neighbors: int = 1
+    given: np.ndarray | None = None
+    """Labels, or seeds of GKIOP, that the user gave."""
+    leave_one_out: bool = False
+    n_jobs: int | None = None
+    distances: np.ndarray | None = None
+    """Between the samples, for "spectral"; None: those of the kernel matrix."""
+
+    def start(self, G: Array, size: int, seed: int, floor: float) -> KernelSubspaces | Array:
+        """Return the start of one run on a centred kernel matrix: subspaces, or labels.
+
+        `size` is the number of samples that GKIOP gathers for each subspace.
+        """
+        if self.init == "labels":
+            assert self.given is not None
+            return self.given
+        if self.init == "spectral":
+            distances = feature_distances(G) if self.distances is None else self.distances
+            return spectral_labels(distances, self.n_subspaces, self.n_neighbors, seed)
+        seeds = self.given
+        if seeds is None:
+            rng = np.random.RandomState(seed)
+            seeds = rng.choice(G.shape[0], self.n_subspaces, replace=False)
+        return gkiop(G, self.n_subspaces, size, seeds, floor=floor)
+
+
+class Parameters(Protocol):
+    """What the kernel models have in common."""
+
+    n_subspaces: int
+    subspace_dim: int
+    lam: float
+    init: Any
+    gkiop_seeds: Any
+    n_neighbors: int
+    n_init: int | str
+    residual: str
+    max_iter: int
+    tol: float
+    max_update_iter: int
+    update_tol: float
+    n_jobs: int | None
+
+
+def plan_of(model: Parameters, n_samples: int) -> Plan:
+    """Return what the parameters of a model ask for, checked against the number of samples."""
+    check_sizes(model.n_subspaces, model.subspace_dim, n_samples)
+    init, given = _given_start(model, n_samples)
+    rules = KernelRules(
+        model.subspace_dim, float(model.lam), model.max_iter, float(model.tol),
+        model.max_update_iter, float(model.update_tol),
+    )  # fmt: skip
+    return Plan(
+        model.n_subspaces,
+        rules,
+        init,
+        _count_starts(init, model.n_init, single=given is not None),
+        model.n_neighbors,
+        given,
+        leave_one_out=model.residual == "loo",
+        n_jobs=model.n_jobs,
+    )
+
+
+def check_sizes(n_subspaces: int, subspace_dim: int, n_samples: int) -> None:
+    """Raise an error where there are fewer samples than directions."""
+    if subspace_dim * n_subspaces > n_samples:
+        raise ValueError(
+            f"n_samples={n_samples} is fewer than n_subspaces * subspace_dim = {n_subspaces} * "
+            f"{subspace_dim}: every sample could have a direction of its own; lower "
+            "n_subspaces or subspace_dim, or give more samples"
+        )
+
+
+def _given_start(model: Parameters, n: int) -> tuple[str, np.ndarray | None]:
+    """Check the labels, or the seeds of GKIOP, that the user gave to start from."""
+    if not isinstance(model.init, str):
+        labels = to_numpy(model.init)
+        if labels.shape != (n,) or labels.dtype.kind not in "iu":
+            raise ValueError(
+                f"init has the shape {labels.shape} and the type {labels.dtype}: give one "
+                f"integer label for each of the {n} samples, or 'spectral' or 'gkiop'"
+            )
+        if labels.min() < 0 or labels.max() >= model.n_subspaces:
+            raise ValueError(
+                f"labels in init go from {labels.min()} to {labels.max()}: they must be "
+                f"between 0 and n_subspaces - 1 = {model.n_subspaces - 1}"
+            )
+        return "labels", labels.astype(np.int64)
+    if model.gkiop_seeds is None:
+        return model.init, None
+    if model.init != "gkiop":
+        raise ValueError(f"gkiop_seeds are for init='gkiop', not for init={model.init!r}")
+    seeds = to_numpy(model.gkiop_seeds)
+    if (
+        seeds.shape != (model.n_subspaces,)
+        or seeds.dtype.kind not in "iu"
+        or len(set(seeds.tolist())) < len(seeds)
+        or not ((seeds >= 0) & (seeds < n)).all()
+    ):
+        raise ValueError(
+            f"gkiop_seeds={model.gkiop_seeds} must be n_subspaces={model.n_subspaces} "
+            f"different samples, from 0 to {n - 1}"
+        )
+    return model.init, seeds
+
+
+def _count_starts(init: str, n_init: int | str, *, single: bool) -> int:
+    if single and n_init not in ("auto", 1):
+        warn_user(f"one start is given: n_init={n_init} is not used", RuntimeWarning)
+    if single:
+        return 1
+    if n_init == "auto":
+        return 8 if init == "gkiop" else 1
+    return int(n_init)
+
+
+def feature_distances(G: Array) -> np.ndarray:
+    """Return ‖φ(x) - φ(y)‖ of all pairs of samples from a kernel matrix, centred or not.
+
+    In NumPy, wherever G lies: graphs and their clustering are SciPy's and scikit-learn's.
+    """
+    G = to_numpy(G)
+    diagonal = np.diag(G)
+    distances = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2.0 * G, 0.0))
+    np.fill_diagonal(distances, 0.0)
+    return np.asarray(distances)
+
+
+def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr_array:
+    """Join every sample to its nearest ones, weighing edges by exp(-d²/(σ_iσ_j)).
+
+    σ_i is the distance of sample i to its last neighbour, so that sparse and dense regions are
+    treated alike (the local scaling of Zelnik-Manor and Perona).
+    """
+    n = min(n_neighbors, len(distances) - 1)
+    with plain_settings():
+        nearest = NearestNeighbors(n_neighbors=n, metric="precomputed").fit(distances)
+        graph = nearest.kneighbors_graph(mode="distance").tocoo()
+    # A neighbour at distance 0 is an edge too, which a sparse matrix must hold explicitly.
+    rows, columns, lengths = graph.row, graph.col, distances[graph.row, graph.col]
+    sigma = np.zeros(len(distances))
+    np.maximum.at(sigma, rows, lengths)
+    # Samples with more duplicates than neighbours have no scale: they take the smallest there is.
+    smallest = sigma.min(where=sigma > 0, initial=np.inf)
+    sigma = np.where(sigma > 0, sigma, smallest if np.isfinite(smallest) else 1.0)
+    weights = np.exp(-(lengths**2) / (sigma[rows] * sigma[columns]))
+    joined = scipy.sparse.csr_array((weights, (rows, columns)), shape=distances.shape)
+    return (joined + joined.T) / 2
+
+
+def spectral_labels(
+    distances: np.ndarray, n_clusters: int, n_neighbors: int, seed: int
+) -> np.ndarray:
+    """Cluster samples by the leading eigenvectors of their graph, rows scaled to norm 1.
+
+    Parameters
+    ----------
+    distances : array of shape (n_samples, n_samples)
+    """
+    if n_clusters == 1:
+        return np.zeros(len(distances), dtype=np.int64)
+    if n_clusters >= len(distances):
+        return np.arange(len(distances))
+    return cluster_graph(neighbour_graph(distances, n_neighbors), n_clusters, seed)
+
+
+def cluster_graph(graph: scipy.sparse.csr_array, n_clusters: int, seed: int) -> np.ndarray:
+    """Cluster the nodes of a graph by k-means on rows of its leading eigenvectors, of norm 1.
+
+    `sklearn.cluster.spectral_clustering` does not scale the rows.
+    """
+    with warnings.catch_warnings(), plain_settings():
+        # A graph in several parts is no flaw here: parts are what is sought.
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        embedding = spectral_embedding(
+            graph, n_components=n_clusters, drop_first=False, random_state=seed
+        )
+    norms = np.linalg.norm(embedding, axis=1, keepdims=True)
+    embedding = embedding / np.where(norms > 0, norms, 1.0)
+    kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed)
+    with plain_settings():
+        return np.asarray(kmeans.fit_predict(embedding), dtype=np.int64)

@@ -1,0 +1,143 @@
+"""Expectation and maximisation on complete data whose m×m covariances are small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from polyspan.arrays import (
+    Array,
+    float64_sum,
+    machine_epsilon,
+    namespace,
+    row_slices,
+    rows_at_once,
+    transpose,
+)
+from polyspan.mixture._solve.gaussians import Gaussians, log_densities, soft_assign
+from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, low_rank
+
+# Responsibilities below this change no sum: leaving them out spares nearly all of the work where
+# memberships are clear.
+NEGLIGIBLE = 1e-12
+# Fewer samples than this, in all, say nothing about a component: it stays as it is.
+FEWEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums over samples, for every component."""
+
+    counts: Array
+    """Σ w, shape (n_subspaces,)."""
+    first: Array
+    """Σ w x, shape (n_subspaces, n_features)."""
+    second: Array
+    """Σ w x xᵀ, shape (n_subspaces, n_features, n_features)."""
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(
+            self.counts + other.counts, self.first + other.first, self.second + other.second
+        )
+
+
+@dataclass(frozen=True)
+class CompleteSamples:
+    """Samples as rows, and what EM asks of them."""
+
+    X: Array
+    affine: bool
+    rule: NoiseRule
+
+    @property
+    def n_entries(self) -> int:
+        """Number of observed entries."""
+        return int(self.X.shape[0] * self.X.shape[1])
+
+    def chunks(self, n_columns: int) -> Iterator[tuple[slice, Array]]:
+        """Yield (which rows, the rows)."""
+        for which in row_slices(self.X.shape[0], rows_at_once(self.X, n_columns)):
+            yield which, self.X[which, :]
+
+    def expect(self, gaussians: Gaussians, beta: float = 1.0) -> tuple[float, Moments]:
+        """Return the log-likelihood (tempered by β) and the sums that an update needs."""
+        n_subspaces, _, s = gaussians.bases.shape
+        value, total = 0.0, None
+        for _, rows in self.chunks(n_subspaces * (s + 2)):
+            responsibilities, logs = soft_assign(log_densities(rows, gaussians)[0], beta)
+            value += float(float64_sum(logs))
+            part = gather_moments(rows, responsibilities)
+            total = part if total is None else total + part
+        assert total is not None
+        return value, total
+
+    def maximise(self, gaussians: Gaussians, sums: Moments, shrinkage: Shrinkage) -> Gaussians:
+        """Return the Gaussians that maximise the expected log-likelihood minus the penalty."""
+        xp = namespace(sums.first)
+        counts = sums.counts
+        safe = xp.where(counts > FEWEST, counts, xp.ones_like(counts))
+        means = sums.first / safe[:, None] if self.affine else xp.zeros_like(sums.first)
+        # Σ w (x - μ)(x - μ)ᵀ; with linear subspaces the mean is that of the origin.
+        scatter = sums.second
+        if self.affine:
+            outer = means[:, :, None] * means[:, None, :]
+            scatter = scatter - counts[:, None, None] * outer
+        weight = shrinkage.weight
+        if weight:
+            scatter = scatter + weight * shrinkage.dense()
+        total = counts + weight
+        enough = xp.where(total > FEWEST, total, xp.ones_like(total))
+        scatter = scatter / enough[:, None, None]
+        dim = gaussians.bases.shape[2]
+        bases, variances, noise = low_rank(scatter, total, dim, self.rule)
+        found = Gaussians(log_weights_of(counts), means, bases, variances, noise)
+        return found if weight else keep_empty(found, gaussians, counts, self.rule)
+
+
+def negligible(responsibilities: Array) -> float:
+    """Return the responsibility below which a sample changes no digit of a sum."""
+    return max(NEGLIGIBLE, machine_epsilon(responsibilities))
+
+
+def gather_moments(rows: Array, responsibilities: Array) -> Moments:
+    """Return the weighted sums of one chunk."""
+    xp = namespace(rows)
+    n_subspaces = responsibilities.shape[1]
+    first = transpose(responsibilities) @ rows
+    second = []
+    for p in range(n_subspaces):
+        members = xp.nonzero(responsibilities[:, p] > negligible(responsibilities))[0]
+        own = xp.take(rows, members, axis=0)
+        weights = xp.take(responsibilities[:, p], members)
+        second.append(transpose(own * weights[:, None]) @ own)
+    return Moments(xp.sum(responsibilities, axis=0), first, xp.stack(second))
+
+
+def log_weights_of(counts: Array) -> Array:
+    """Return log π_l; a component without samples keeps a tiny weight."""
+    xp = namespace(counts)
+    tiny = float(xp.finfo(counts.dtype).smallest_normal) * 1e10
+    counts = xp.where(counts > tiny, counts, xp.full_like(counts, tiny))
+    return xp.log(counts) - xp.log(xp.sum(counts))
+
+
+def keep_empty(new: Gaussians, old: Gaussians, counts: Array, rule: NoiseRule) -> Gaussians:
+    """Keep components with hardly a sample as they were, which changes no likelihood.
+
+    Not needed with shrinkage: then such components have an optimum of their own.
+    """
+    xp = namespace(counts)
+    full = counts > FEWEST
+    if bool(xp.all(full)):
+        return new
+
+    def choose(a: Array, b: Array) -> Array:
+        return xp.where(xp.reshape(full, (-1,) + (1,) * (a.ndim - 1)), a, b)
+
+    return Gaussians(
+        new.log_weights,
+        choose(new.means, old.means),
+        choose(new.bases, old.bases),
+        choose(new.variances, old.variances),
+        choose(new.noise, old.noise) if rule.kind == "subspace" else new.noise,
+    )

@@ -1,0 +1,231 @@
+"""The loops of EM: until it converges, annealed to find a start, and sparse for cheap steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, transpose, zeros
+from polyspan.data.missing import Group
+from polyspan.mixture._solve.gaussians import (
+    LOG_2PI,
+    Gaussians,
+    observed_systems,
+    posterior_factors,
+    soft_assign,
+)
+from polyspan.mixture._solve.masked import (
+    FactorSums,
+    MaskedSamples,
+    gather_factors,
+    own_sums,
+    stack_sums,
+)
+from polyspan.mixture._solve.noise import Shrinkage
+from polyspan.progress import Monitor
+from polyspan.union._solve.small_systems import invert_together
+
+# A likelihood that falls by no more than so many units of rounding has not fallen.
+ROUNDING = 100.0
+# Sparse EM drops components whose responsibility for a sample is smaller. Down from 1e-2 to 1e-7
+# the error of filled digits changes by less than a thousandth.
+LEAST_RESPONSIBILITY = 0.01
+
+
+class Samples(Protocol):
+    """What the loops ask of data: `CompleteSamples` or `MaskedSamples`."""
+
+    @property
+    def n_entries(self) -> int:
+        """Number of observed entries."""
+
+    def expect(self, gaussians: Gaussians, beta: float = 1.0) -> tuple[float, Any]:
+        """Return the log-likelihood and the sums for an update."""
+
+    def maximise(self, gaussians: Gaussians, sums: Any, shrinkage: Shrinkage) -> Gaussians:
+        """Return Gaussians with a higher penalised likelihood."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where EM ended."""
+
+    gaussians: Gaussians
+    value: float
+    """The penalised log-likelihood."""
+    history: tuple[float, ...]
+    """At the start and after every iteration; never falls."""
+    n_iter: int
+    stopped: str
+    """Why: "converged", "max_iter" or "callback"."""
+
+
+def run_em(
+    samples: Samples,
+    start: Gaussians,
+    shrinkage: Shrinkage,
+    *,
+    max_iter: int,
+    tol: float,
+    monitor: Monitor | None = None,
+) -> Solution:
+    """Run EM until an iteration gains no more than `tol` per observed entry.
+
+    Parameters
+    ----------
+    samples : CompleteSamples or MaskedSamples
+    start : Gaussians
+    shrinkage : Shrinkage
+        Towards the pooled covariance; of weight 0 for maximum likelihood.
+    monitor : callable, default=None
+        Called after every iteration with (0, iteration, value, Gaussians); returning True stops.
+    """
+    gaussians, stopped = start, "max_iter"
+    value, sums = samples.expect(gaussians)
+    history = [value - shrinkage.penalty(gaussians)]
+    enough = tol * samples.n_entries
+    for iteration in range(max_iter):
+        proposed = samples.maximise(gaussians, sums, shrinkage)
+        value, sums = samples.expect(proposed)
+        value -= shrinkage.penalty(proposed)
+        gain = value - history[-1]
+        # No step should fall by more than rounding. One that does is not taken.
+        if gain < -ROUNDING * machine_epsilon(proposed.noise) * abs(value):
+            value = history[-1]
+        else:
+            gaussians = proposed
+        history.append(value)
+        if monitor is not None and monitor(0, iteration, value, gaussians):
+            stopped = "callback"
+            break
+        if gain <= enough:
+            stopped = "converged"
+            break
+    return Solution(gaussians, history[-1], tuple(history), len(history) - 1, stopped)
+
+
+def anneal(
+    samples: Samples, start: Gaussians, shrinkage: Shrinkage, betas: Sequence[float]
+) -> Gaussians:
+    """Take one step at each inverse temperature β: responsibilities ∝ (π_l N(x; μ_l, C_l))^β.
+
+    For a small β every sample belongs to several components; as β rises to 1 they separate.
+    """
+    gaussians = start
+    for beta in betas:
+        _, sums = samples.expect(gaussians, beta)
+        gaussians = samples.maximise(gaussians, sums, shrinkage)
+    return gaussians
+
+
+def run_sparse_em(
+    samples: MaskedSamples,
+    start: Gaussians,
+    shrinkage: Shrinkage,
+    *,
+    n_iter: int,
+    likely: Array | None = None,
+) -> tuple[Gaussians, Array | None]:
+    """Take `n_iter` steps in which every sample keeps only the components it may belong to.
+
+    Responsibilities below a bound are set to 0 and the others scaled to sum to 1. A component that
+    was dropped for a sample stays dropped. Each step still raises a bound of the likelihood, the
+    free energy of Neal and Hinton (1998). With one or two components per sample instead of twenty,
+    a step on incomplete data costs a quarter (1797 digits, twelve directions).
+
+    Parameters
+    ----------
+    likely : array of bool of shape (n_samples, n_subspaces) or None
+        Which components are considered for every sample; None: at first all of them.
+
+    Returns
+    -------
+    gaussians : Gaussians
+    likely : array or None
+        Which components are left.
+    """
+    gaussians = start
+    for _ in range(n_iter):
+        sums, likely = expect_sparse(samples, gaussians, likely)
+        gaussians = samples.maximise(gaussians, sums, shrinkage)
+    return gaussians, likely
+
+
+def expect_sparse(
+    samples: MaskedSamples, gaussians: Gaussians, likely: Array | None
+) -> tuple[FactorSums, Array]:
+    """Return the sums that an update needs, and the components that every sample keeps."""
+    patterns = samples.patterns
+    xp = namespace(patterns.values)
+    n_subspaces, _, s = gaussians.bases.shape
+    kept = zeros((patterns.values.shape[0], n_subspaces), patterns.values, xp.bool)
+    total = None
+    n_systems = n_subspaces
+    if likely is not None:  # whole matrices, for as many components as a sample has left
+        n_systems = 2 * math.ceil(float(float64_sum(likely)) / max(1, likely.shape[0]))
+    for group in patterns.groups(n_systems, s):
+        if likely is None or group.shared:
+            joint, _, z = posterior_factors(group, gaussians)
+            if likely is not None:
+                joint = xp.where(likely[group.rows, :], joint, xp.full_like(joint, _lowest(joint)))
+            responsibilities = _sparse_responsibilities(joint)
+            part = gather_factors(group, gaussians, responsibilities, z)
+        else:
+            responsibilities, part = _expect_members(group, gaussians, likely[group.rows, :])
+        kept[group.rows, :] = responsibilities > 0
+        total = part if total is None else total + part
+    assert total is not None
+    return total, kept
+
+
+def _lowest(a: Array) -> float:
+    """Return a log-density whose responsibility is 0; subtracting from it does not overflow."""
+    return float(namespace(a).finfo(a.dtype).min) / 4
+
+
+def _sparse_responsibilities(joint: Array) -> Array:
+    """Return the responsibilities, without the small ones."""
+    xp = namespace(joint)
+    found = soft_assign(joint)[0]
+    # The largest always stays, even where it is below the bound.
+    bound = xp.minimum(
+        xp.max(found, axis=1, keepdims=True), xp.full_like(found, LEAST_RESPONSIBILITY)
+    )
+    found = xp.where(found >= bound, found, xp.zeros_like(found))
+    return found / xp.sum(found, axis=1, keepdims=True)
+
+
+def _expect_members(group: Group, gaussians: Gaussians, likely: Array) -> tuple[Array, FactorSums]:
+    """Consider the likely components only; one inverse gives factors, densities, covariances."""
+    xp = namespace(group.values)
+    joint = xp.full(likely.shape, _lowest(group.values), dtype=group.values.dtype)
+    factors = gaussians.factors
+    found = []
+    for p in range(likely.shape[1]):
+        members = xp.nonzero(likely[:, p])[0]
+        own = group.take(members)
+        logs, z, inverse = _posterior(own, gaussians, factors[p, ...], p)
+        joint[members, p] = logs
+        found.append((members, own, z, inverse))
+    responsibilities = _sparse_responsibilities(joint)
+    parts = [
+        own_sums(own, responsibilities[members, p], transpose(z), inverse)
+        for p, (members, own, z, inverse) in enumerate(found)
+    ]
+    return responsibilities, stack_sums(parts)
+
+
+def _posterior(own: Group, gaussians: Gaussians, W: Array, p: int) -> tuple[Array, Array, Array]:
+    """Return joint log-densities (n,), expected factors (s, n), their covariances (s, s, n)."""
+    xp = namespace(W)
+    mean, noise = gaussians.means[p, :], gaussians.noise[p]
+    inverse, logs = invert_together(observed_systems(W, noise, own.observed))
+    off = own.values - mean * own.observed
+    right = transpose(W) @ transpose(off) / noise
+    z = xp.sum(inverse * right[None, :, :], axis=1)
+    squares = xp.sum(off * off, axis=1) / noise - xp.sum(right * z, axis=0)
+    squares = xp.where(squares > 0, squares, xp.zeros_like(squares))
+    constant = logs + xp.sum(own.observed, axis=1) * (xp.log(noise) + LOG_2PI)
+    return gaussians.log_weights[p] - 0.5 * (squares + constant), z, inverse

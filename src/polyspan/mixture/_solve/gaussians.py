@@ -1,0 +1,279 @@
+r"""Low-rank Gaussians: densities and posteriors of samples, complete or with missing entries.
+
+A component l has the covariance :math:`C_l = D_l \mathrm{diag}(v_l) D_l^T + \sigma_l^2 I` with D_l
+orthonormal (m×s). Its inverse and determinant come from s numbers (Woodbury and the determinant
+lemma); no m×m matrix is ever inverted. A clean sample is :math:`\mu_l + W_l z` with
+:math:`W_l = D_l \mathrm{diag}(\sqrt{v_l})` and standard normal factors z.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from polyspan.arrays import (
+    Array,
+    chunk_rows,
+    identity,
+    is_host,
+    item_bytes,
+    limit_threads,
+    namespace,
+    pass_work,
+    row_slices,
+    transpose,
+    unsorted,
+    zeros,
+)
+from polyspan.data.missing import Group, find_patterns
+from polyspan.union._solve.small_systems import invert_together, pairwise_products, solve_packed
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """A mixture of low-rank Gaussians."""
+
+    log_weights: Array
+    """Shape (n_subspaces,): logarithms of the weights π_l."""
+    means: Array
+    """Shape (n_subspaces, n_features)."""
+    bases: Array
+    """Orthonormal, shape (n_subspaces, n_features, subspace_dim)."""
+    variances: Array
+    """Shape (n_subspaces, subspace_dim): v_l, what is added to the noise along the basis."""
+    noise: Array
+    """Shape (n_subspaces,): σ_l²."""
+
+    @property
+    def factors(self) -> Array:
+        """D_l diag(√v_l), so that C_l is its square plus the noise."""
+        return self.bases * namespace(self.bases).sqrt(self.variances)[:, None, :]
+
+    def log_determinants(self) -> Array:
+        """Return log|C_l|."""
+        xp = namespace(self.bases)
+        _, m, s = self.bases.shape
+        along = xp.sum(xp.log(self.variances + self.noise[:, None]), axis=1)
+        return along + (m - s) * xp.log(self.noise)
+
+    def with_noise(self, extra: float) -> Gaussians:
+        """Return the distribution of samples with white noise of variance `extra` added."""
+        return Gaussians(
+            self.log_weights, self.means, self.bases, self.variances, self.noise + extra
+        )
+
+    def degrees_of_freedom(self, extra: float | None) -> Array:
+        """Return the trace of the map from a sample to its posterior mean, for every component.
+
+        `extra` is the variance of noise that was added, or None where σ_l² is to be removed.
+        """
+        xp = namespace(self.noise)
+        noise = self.noise[:, None]
+        if extra is None:
+            return xp.sum(self.variances / (self.variances + noise), axis=1)
+        _, m, s = self.bases.shape
+        along = (self.variances + noise) / (self.variances + noise + extra)
+        return xp.sum(along, axis=1) + (m - s) * self.noise / (self.noise + extra)
+
+
+def log_densities(X: Array, gaussians: Gaussians) -> tuple[Array, Array, Array]:
+    """Return log π_l N(x; μ_l, C_l), squared Mahalanobis distances, and coordinates D_lᵀ(x - μ_l).
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+
+    Returns
+    -------
+    joint, squares : arrays of shape (n, n_subspaces)
+    coordinates : array of shape (n, n_subspaces, subspace_dim)
+    """
+    xp = namespace(X)
+    n_subspaces, m, s = gaussians.bases.shape
+    means, noise = gaussians.means, gaussians.noise
+    flat = xp.reshape(xp.permute_dims(gaussians.bases, (1, 0, 2)), (m, n_subspaces * s))
+    coordinates = xp.reshape(X @ flat, (X.shape[0], n_subspaces, s))
+    coordinates = coordinates - (transpose(gaussians.bases) @ means[..., None])[None, :, :, 0]
+    norms = xp.sum(X * X, axis=1)[:, None] - 2.0 * (X @ transpose(means))
+    norms = norms + xp.sum(means * means, axis=1)
+    squared = coordinates * coordinates
+    # A difference of sums: rounding may leave it below 0, by far less than the noise.
+    outside = norms - xp.sum(squared, axis=2)
+    outside = xp.where(outside > 0, outside, xp.zeros_like(outside))
+    inside = xp.sum(squared / (gaussians.variances + noise[:, None]), axis=2)
+    squares = outside / noise + inside
+    constant = gaussians.log_weights - 0.5 * (gaussians.log_determinants() + m * LOG_2PI)
+    return constant - 0.5 * squares, squares, coordinates
+
+
+def soft_assign(joint: Array, inverse_temperature: float = 1.0) -> tuple[Array, Array]:
+    """Return responsibilities ∝ exp(β·joint), and the log of each row's sum, over β.
+
+    For β=1 the second is the log-density of every sample.
+    """
+    xp = namespace(joint)
+    scaled = inverse_temperature * joint
+    top = xp.max(scaled, axis=1, keepdims=True)
+    powers = xp.exp(scaled - top)
+    total = xp.sum(powers, axis=1, keepdims=True)
+    return powers / total, (top + xp.log(total))[:, 0] / inverse_temperature
+
+
+def posterior_factors(group: Group, gaussians: Gaussians) -> tuple[Array, Array, Array]:
+    r"""Return joint log-densities, squared Mahalanobis distances and expected factors z.
+
+    With x = μ_l + W_l z + noise on the observed entries o, A = I + W_oᵀW_o/σ² is all that is ever
+    factorised: z = A⁻¹W_oᵀ(x - μ)_o/σ², the squared distance is (‖(x - μ)_o‖² - (x - μ)_oᵀW_o z)/σ²
+    and log|C_oo| = log|A| + |o| log σ².
+
+    Returns
+    -------
+    joint, squares : arrays of shape (n, n_subspaces)
+    factors : array of shape (n_subspaces, n, s)
+    """
+    xp = namespace(group.values)
+    W, means, noise = gaussians.factors, gaussians.means, gaussians.noise
+    values, observed = group.values, group.observed
+    right = transpose(W) @ transpose(values)[None, ...]  # (L, s, n)
+    right = right - transpose(W * means[..., None]) @ transpose(observed)[None, ...]
+    right = right / noise[:, None, None]
+    if group.shared:
+        masked = W * xp.reshape(observed, (1, -1, 1))
+        systems = _unit_plus(transpose(masked) @ masked, noise)
+        logs = xp.linalg.slogdet(systems)[1][:, None]
+        z = xp.linalg.solve(systems, right)
+    else:
+        z, logs = _eliminate(W, observed, right, noise)
+    norms = xp.sum(values * values, axis=1)[None, :] - 2.0 * (means @ transpose(values))
+    norms = norms + (means * means) @ transpose(observed)
+    squares = norms / noise[:, None] - xp.sum(right * z, axis=1)
+    squares = xp.where(squares > 0, squares, xp.zeros_like(squares))
+    n_observed = xp.sum(observed, axis=1)[None, :]
+    constant = logs + n_observed * (xp.log(noise)[:, None] + LOG_2PI)
+    joint = gaussians.log_weights[:, None] - 0.5 * (squares + constant)
+    return transpose(joint), transpose(squares), transpose(z)
+
+
+def posterior_covariances(group: Group, gaussians: Gaussians, p: int) -> Array:
+    """Return A⁻¹ for component p: (s, s, n), or (s, s, 1) for one mask."""
+    xp = namespace(group.values)
+    W, noise = gaussians.factors[p, ...], gaussians.noise[p]
+    if group.shared:
+        masked = W * transpose(group.observed)
+        systems = _unit_plus((transpose(masked) @ masked)[None, ...], noise[None])
+        return xp.permute_dims(xp.linalg.inv(systems), (1, 2, 0))
+    return invert_together(observed_systems(W, noise, group.observed))[0]
+
+
+def observed_systems(W: Array, noise: Array, observed: Array) -> Array:
+    """Return A = I + W_oᵀW_o/σ² of one component for rows with masks of their own: (s, s, n)."""
+    xp = namespace(W)
+    m, s = W.shape
+    scaled = transpose(W) / xp.sqrt(noise)
+    outer = xp.reshape(scaled[:, None, :] * scaled[None, :, :], (s * s, m))
+    systems = xp.reshape(outer @ transpose(observed), (s, s, observed.shape[0]))
+    for i in range(s):
+        systems[i, i, :] += 1.0
+    return systems
+
+
+def _unit_plus(grams: Array, noise: Array) -> Array:
+    """Return I + gram/σ²."""
+    return identity(grams.shape[-1], grams) + grams / noise[:, None, None]
+
+
+def _eliminate(W: Array, observed: Array, right: Array, noise: Array) -> tuple[Array, Array]:
+    """Solve the systems of all rows and components together; return also log|A|."""
+    xp = namespace(W)
+    n_subspaces, m, s = W.shape
+    n = observed.shape[0]
+    if not s:
+        return right, zeros((n_subspaces, n), W)
+    pairs = pairwise_products(W / xp.sqrt(noise)[:, None, None])
+    t = pairs.shape[1]
+    grams = xp.reshape(
+        xp.reshape(pairs, (n_subspaces * t, m)) @ transpose(observed), (n_subspaces, t, n)
+    )
+    diagonal = [i * s - i * (i - 1) // 2 for i in range(s)]
+    for k in diagonal:
+        grams[:, k, :] += 1.0
+    z = solve_packed(grams, xp.asarray(right, copy=True))
+    # Elimination leaves the pivots, whose product is the determinant, on the diagonal.
+    logs = sum(xp.log(grams[:, k, :]) for k in diagonal)
+    return z, logs
+
+
+class Posterior(NamedTuple):
+    """Some rows of a chunk and what the components say about them."""
+
+    joint: Array
+    """log π_l N(x; l) of the observed entries, (n, L)."""
+    squares: Array
+    """Squared Mahalanobis distances, (n, L)."""
+    factors: Array
+    """E[D_lᵀ(clean - μ_l)], (L, n, s)."""
+    group: Group | None
+    """Which rows of the chunk; None: all of them, and none has missing entries."""
+
+    def rows_of(self, chunk: Array) -> Array:
+        """Return the rows of the chunk that this posterior is about."""
+        if self.group is None:
+            return chunk
+        return namespace(chunk).take(chunk, self.group.rows, axis=0)
+
+
+def posteriors(
+    X: Array, mean: Array, gaussians: Gaussians
+) -> Iterator[tuple[slice, Iterator[Posterior]]]:
+    """Yield the posteriors of all rows, chunk by chunk; a chunk with missing entries in groups.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        NaN where missing.
+    mean : array of shape (n_features,)
+        What the Gaussians are about.
+    """
+    xp = namespace(X)
+    n_subspaces, m, s = gaussians.bases.shape
+    dtype = gaussians.bases.dtype
+    size = chunk_rows(m, item_bytes(gaussians.bases), n_subspaces * (s + 2), host=is_host(X))
+    with limit_threads(pass_work(X.shape[0], m, n_subspaces * s)):
+        for which in row_slices(X.shape[0], size):
+            chunk = xp.astype(X[which, :] - mean, dtype, copy=False)
+            yield which, _chunk_posteriors(chunk, gaussians)
+
+
+def _chunk_posteriors(chunk: Array, gaussians: Gaussians) -> Iterator[Posterior]:
+    xp = namespace(chunk)
+    observed = ~xp.isnan(chunk)
+    if bool(xp.all(observed)):
+        joint, squares, coordinates = log_densities(chunk, gaussians)
+        gain = gaussians.variances / (gaussians.variances + gaussians.noise[:, None])
+        factors = xp.permute_dims(coordinates * gain, (1, 0, 2))
+        yield Posterior(joint, squares, factors, None)
+        return
+    n_subspaces, _, s = gaussians.bases.shape
+    roots = xp.sqrt(gaussians.variances)[:, None, :]
+    patterns = find_patterns(xp.where(observed, chunk, 0.0), observed)
+    for group in patterns.groups(n_subspaces, s):
+        joint, squares, z = posterior_factors(group, gaussians)
+        yield Posterior(joint, squares, z * roots, group)
+
+
+def gather_rows(
+    parts: Iterable[Posterior], compute: Callable[[Posterior], tuple[Array, ...]]
+) -> tuple[Array, ...]:
+    """Compute something for the rows of every posterior; return it in the order of the chunk."""
+    rows, found = [], []
+    for part in parts:
+        computed = compute(part)
+        if part.group is None:
+            return computed
+        rows.append(part.group.rows)
+        found.append(computed)
+    return tuple(unsorted(rows, list(pieces)) for pieces in zip(*found, strict=True))

@@ -1,0 +1,221 @@
+r"""Expectation and maximisation where entries are missing, or where m is large.
+
+The factors z of x = μ_l + W_l z + noise are what is averaged over. Given them every feature is a
+least-squares problem of its own, on the samples that have it: one (s+1)×(s+1) system. The step is
+parameter-expanded (Liu, Rubin and Wu, 1998): the factors may have any covariance, which is then
+moved into W_l. The likelihood rises as in plain EM, in far fewer steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyspan.arrays import Array, float64_sum, identity, moved_to, namespace, transpose, zeros
+from polyspan.data.missing import Group, Patterns
+from polyspan.mixture._solve.complete import FEWEST, keep_empty, log_weights_of, negligible
+from polyspan.mixture._solve.gaussians import (
+    Gaussians,
+    posterior_covariances,
+    posterior_factors,
+    soft_assign,
+)
+from polyspan.mixture._solve.noise import NoiseRule, Shrinkage
+
+
+@dataclass(frozen=True)
+class FactorSums:
+    """Weighted sums over samples, for every component; k = s+1, the factors and a one."""
+
+    counts: Array
+    """Σ w, shape (n_subspaces,)."""
+    factors: Array
+    """Σ w E[z̄ z̄ᵀ] over all samples, shape (n_subspaces, k, k)."""
+    systems: Array
+    """The same over the samples that have a feature, shape (n_subspaces, n_features, k, k)."""
+    right: Array
+    """Σ w x_j E[z̄] over those, shape (n_subspaces, n_features, k)."""
+    squares: Array
+    """Σ w x_j² over those, shape (n_subspaces, n_features)."""
+
+    def __add__(self, other: FactorSums) -> FactorSums:
+        return FactorSums(
+            self.counts + other.counts,
+            self.factors + other.factors,
+            self.systems + other.systems,
+            self.right + other.right,
+            self.squares + other.squares,
+        )
+
+
+@dataclass(frozen=True)
+class MaskedSamples:
+    """Samples with holes, and what EM asks of them."""
+
+    patterns: Patterns
+    affine: bool
+    rule: NoiseRule
+
+    @property
+    def n_entries(self) -> int:
+        """Number of observed entries."""
+        return int(float64_sum(self.patterns.observed))
+
+    def expect(self, gaussians: Gaussians, beta: float = 1.0) -> tuple[float, FactorSums]:
+        """Return the log-likelihood of the observed entries and the sums that an update needs."""
+        n_subspaces, _, s = gaussians.bases.shape
+        value, total = 0.0, None
+        for group in self.patterns.groups(n_subspaces, s):
+            joint, _, z = posterior_factors(group, gaussians)
+            responsibilities, logs = soft_assign(joint, beta)
+            value += float(float64_sum(logs))
+            part = gather_factors(group, gaussians, responsibilities, z)
+            total = part if total is None else total + part
+        assert total is not None
+        return value, total
+
+    def maximise(self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage) -> Gaussians:
+        """Return Gaussians with a higher penalised likelihood (one parameter-expanded step)."""
+        xp = namespace(sums.right)
+        every = range(gaussians.bases.shape[0])
+        steps = [self._step(gaussians, sums, shrinkage, p) for p in every]
+        means, factors, residuals, entries = (
+            xp.stack([step[k] for step in steps]) for k in range(4)
+        )
+        noise = self.rule.bounded(residuals, entries)
+        bases, variances = _from_factors(factors)
+        found = Gaussians(log_weights_of(sums.counts), means, bases, variances, noise)
+        return found if shrinkage.weight else keep_empty(found, gaussians, sums.counts, self.rule)
+
+    def _step(
+        self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage, p: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return mean, factors, Σ squared residuals and Σ entries of one component."""
+        xp = namespace(sums.right)
+        s = gaussians.bases.shape[2]
+        systems, right = sums.systems[p, ...], sums.right[p, ...]
+        squares, entries = xp.sum(sums.squares[p, :]), xp.sum(systems[:, s, s])
+        spread, count = sums.factors[p, ...], sums.counts[p]
+        drawn, along = _pseudo_samples(gaussians, shrinkage, p)
+        if shrinkage.weight:
+            systems, right = systems + drawn, right + along
+            squares = squares + shrinkage.weight * xp.sum(shrinkage.diagonal())
+            entries = entries + shrinkage.weight * right.shape[0]
+        if not self.affine:
+            systems, right = systems[:, :s, :s], right[:, :s]
+        # A feature without samples in this component gets zeros, not 0/0. With shrinkage its
+        # factors are determined, and only its mean is not.
+        unseen = xp.astype(sums.systems[p, :, s, s] <= FEWEST, right.dtype)[:, None, None]
+        undetermined = np.ones(systems.shape[2])
+        undetermined[:s] = not shrinkage.weight
+        systems = systems + unseen * moved_to(np.diag(undetermined), right, right.dtype)
+        fitted = _solve_rows(systems, right)
+        residual = squares - xp.sum(fitted * right)
+        W = fitted[:, :s]
+        mean = fitted[:, s] if self.affine else xp.zeros_like(sums.right[p, :, 0])
+        moved, total = spread[:s, :s], count + shrinkage.weight
+        if self.affine:
+            centre = spread[:s, s] / xp.where(count > FEWEST, count, xp.ones_like(count))
+            moved = moved - count * centre[:, None] * centre[None, :]
+            mean = mean + W @ centre
+        moved = (moved + drawn[:s, :s]) / xp.where(total > FEWEST, total, xp.ones_like(total))
+        if s:
+            W = W @ _symmetric_root(moved)
+        return mean, W, residual, entries
+
+
+def gather_factors(
+    group: Group, gaussians: Gaussians, responsibilities: Array, z: Array
+) -> FactorSums:
+    """Return the weighted sums of one group."""
+    xp = namespace(responsibilities)
+    parts = []
+    for p in range(gaussians.bases.shape[0]):
+        members = xp.nonzero(responsibilities[:, p] > negligible(responsibilities))[0]
+        own = group.take(members)
+        weights = xp.take(responsibilities[:, p], members)
+        factors = xp.take(z[p, ...], members, axis=0)
+        parts.append(own_sums(own, weights, factors, posterior_covariances(own, gaussians, p)))
+    return stack_sums(parts)
+
+
+def own_sums(
+    own: Group, weights: Array, factors: Array, covariances: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the sums of one component over its members, as `FactorSums` has them."""
+    xp = namespace(weights)
+    m, s = own.values.shape[1], factors.shape[1]
+    k = s + 1
+    extended = xp.concat([factors, xp.ones_like(weights)[:, None]], axis=1)
+    weighted = extended * weights[:, None]
+    if own.shared:
+        spread = transpose(weighted) @ extended
+        spread = (
+            spread + xp.sum(weights) * _bordered(xp.permute_dims(covariances, (2, 0, 1)))[0, ...]
+        )
+        systems = transpose(own.observed)[..., None] * spread
+    else:
+        each = transpose(weighted)[:, None, :] * transpose(extended)[None, :, :]
+        each[:s, :s, :] += covariances * weights
+        spread = xp.sum(each, axis=2)
+        systems = xp.reshape(each, (k * k, each.shape[2])) @ own.observed
+        systems = xp.reshape(transpose(systems), (m, k, k))
+    right = transpose(own.values) @ weighted
+    squares = transpose(own.values * own.values) @ weights
+    return xp.sum(weights), spread, systems, right, squares
+
+
+def stack_sums(parts: list[tuple[Array, Array, Array, Array, Array]]) -> FactorSums:
+    """Return the sums of all components together."""
+    xp = namespace(parts[0][0])
+    return FactorSums(*(xp.stack([part[i] for part in parts]) for i in range(5)))
+
+
+def _bordered(a: Array) -> Array:
+    """Add a row and a column of zeros to every matrix of a stack."""
+    xp = namespace(a)
+    n, s = a.shape[:2]
+    a = xp.concat([a, zeros((n, 1, s), a)], axis=1)
+    return xp.concat([a, zeros((n, s + 1, 1), a)], axis=2)
+
+
+def _pseudo_samples(gaussians: Gaussians, shrinkage: Shrinkage, p: int) -> tuple[Array, Array]:
+    """Return κ E[z z^T], bordered by zeros, and κ E[e zᵀ] for e drawn from N(0, P)."""
+    xp = namespace(gaussians.bases)
+    _, m, s = gaussians.bases.shape
+    if not shrinkage.weight:
+        return zeros((s + 1, s + 1), gaussians.bases), zeros((m, s + 1), gaussians.bases)
+    W, noise = gaussians.factors[p, ...], gaussians.noise[p]
+    inverse = noise / (gaussians.variances[p, :] + noise)  # A is diagonal for complete samples
+    gain = W * (inverse / noise)  # (m, s): z = gainᵀ e
+    along = shrinkage.times(gain)
+    spread = transpose(gain) @ along
+    spread = spread + inverse[:, None] * identity(s, spread)
+    last = zeros((m, 1), along)
+    return (
+        shrinkage.weight * _bordered(spread[None, ...])[0, ...],
+        shrinkage.weight * xp.concat([along, last], axis=1),
+    )
+
+
+def _from_factors(factors: Array) -> tuple[Array, Array]:
+    """Return orthonormal bases and variances of W_l W_lᵀ, for `factors` W_l (n_subspaces, m, s)."""
+    xp = namespace(factors)
+    if not factors.shape[2]:
+        return factors, factors[:, 0, :]
+    u, singular, _ = xp.linalg.svd(factors, full_matrices=False)
+    return u, singular * singular
+
+
+def _symmetric_root(a: Array) -> Array:
+    """Return R with R Rᵀ = a for a matrix that is semidefinite but for rounding."""
+    xp = namespace(a)
+    values, vectors = xp.linalg.eigh(a)
+    return vectors * xp.sqrt(xp.where(values > 0, values, xp.zeros_like(values)))
+
+
+def _solve_rows(systems: Array, right: Array) -> Array:
+    """Solve one small system per row: (m, k, k) and (m, k) to (m, k)."""
+    xp = namespace(systems)
+    return xp.linalg.solve(systems, right[..., None])[..., 0]

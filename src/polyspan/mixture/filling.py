@@ -1,0 +1,142 @@
+"""How a table is filled once the models are known: units of the columns, predictions, variances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyspan.mixture._solve.gaussians import (
+    Gaussians,
+    Posterior,
+    posterior_covariances,
+    posteriors,
+    soft_assign,
+)
+from polyspan.mixture.mixture import SubspaceMixture
+from polyspan.mixture.prediction import gaussians_of, posterior_means
+
+# Rows whose hidden entries calibrate the variances, and how many entries with errors as predicted
+# are added to them.
+CALIBRATION_ROWS, CALIBRATION_PRIOR = 200, 20.0
+# Columns with a higher kurtosis than this (3 for a Gaussian) are scaled down.
+MOST_KURTOSIS = 100.0
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Mean, spread and range of the observed entries of every column."""
+
+    mean: np.ndarray
+    spread: np.ndarray
+    """Standard deviation; of constant columns the power of two below their entries, or ½ for 0."""
+    scale: np.ndarray
+    """What features are divided by: more than their spread where that comes from a few entries far
+    out, which would otherwise decide on the subspaces."""
+    least: np.ndarray
+    most: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> Scaling:
+        """Measure a table in which every column has an observed entry."""
+        if not X.shape[1]:
+            none = np.zeros(0)
+            return cls(none, none, none, none, none)
+        X = np.asarray(X, dtype=np.float64)
+        least, most = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+        # Powers of entries like 1e200 or 1e-200 overflow or vanish; powers of their ratios do not.
+        unit = np.ldexp(1.0, np.frexp(np.maximum(np.abs(least), np.abs(most)))[1] - 1)
+        X = X / unit
+        mean, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+        # Rounding may leave a spread in a constant column.
+        spread = np.where((spread > 0) & (least < most), spread, 1.0)
+        kurtosis = np.nanmean(((X - mean) / spread) ** 4, axis=0)
+        scale = spread * np.sqrt(np.maximum(1.0, kurtosis / MOST_KURTOSIS))
+        return cls(mean * unit, spread * unit, scale * unit, least, most)
+
+    def standardise(self, X: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+        """Return standardised features."""
+        standardised = np.asarray((X - self.mean) / self.scale, dtype=dtype)
+        # A column that was constant has no unit to measure new entries in.
+        standardised[:, self.least == self.most] *= 0
+        return standardised
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A way to fill tables."""
+
+    scaling: Scaling
+    models: tuple[SubspaceMixture, ...]
+    """Empty where the mean of the column is the best prediction."""
+    slopes: np.ndarray
+    """How far to go from the mean of every column towards the prediction."""
+    sizes: tuple[int, int]
+    error: float
+    stretch: float = 1.0
+    """Factor of the variances, which makes them match the errors of hidden entries."""
+
+    def impute(self, X: np.ndarray) -> np.ndarray:
+        """Fill the NaN of a table, within the range of the column in `fit`."""
+        scaling = self.scaling
+        expected = self._mean_prediction(scaling.standardise(X)) * self.slopes
+        filled = np.clip(expected * scaling.scale + scaling.mean, scaling.least, scaling.most)
+        return np.asarray(np.where(np.isnan(X), filled.astype(X.dtype), X))
+
+    def standard_deviations(self, X: np.ndarray) -> np.ndarray:
+        """Return the standard deviation of what is missing, and 0 elsewhere."""
+        variance = self.stretch * self._variances(self.scaling.standardise(X))
+        varies = self.scaling.least < self.scaling.most
+        spread = np.sqrt(variance) * self.scaling.scale
+        return np.asarray(np.where(np.isnan(X) & varies, spread, 0.0))
+
+    def calibration(self, standardised: np.ndarray, hidden: np.ndarray) -> float:
+        """Return squared errors over predicted variances of hidden standardised entries."""
+        rows = np.unique(np.linspace(0, len(standardised) - 1, CALIBRATION_ROWS).astype(int))
+        truth, hidden = standardised[rows], hidden[rows]
+        seen = np.where(hidden, np.nan, truth)
+        errors = self._mean_prediction(seen) * self.slopes - truth
+        variances = self._variances(seen)[hidden]
+        prior = CALIBRATION_PRIOR * float(variances.mean()) if len(variances) else 1.0
+        return float((np.sum(errors[hidden] ** 2) + prior) / (variances.sum() + prior))
+
+    def _mean_prediction(self, X: np.ndarray) -> np.ndarray:
+        """Return the mean of what the models expect in standardised features."""
+        if not self.models:
+            return np.zeros_like(X)
+        found = (posterior_means(X, model.mean_, gaussians_of(model))[0] for model in self.models)
+        return np.asarray(sum(found) / len(self.models))
+
+    def _variances(self, X: np.ndarray) -> np.ndarray:
+        """Return the variance of every missing standardised entry, before calibration."""
+        total = np.zeros(X.shape)
+        for model in self.models:
+            gaussians = gaussians_of(model)
+            for which, parts in posteriors(X, model.mean_, gaussians):
+                for part in parts:
+                    if part.group is not None:
+                        total[which][part.group.rows] += _entry_variances(part, gaussians)
+        if not self.models:
+            total += 1.0
+        # What the slope does not take over from the prediction stays uncertain.
+        variance = total / max(1, len(self.models))
+        whole = (self.scaling.spread / self.scaling.scale) ** 2
+        return np.asarray(self.slopes**2 * variance + (1.0 - self.slopes) ** 2 * whole)
+
+
+def _entry_variances(part: Posterior, gaussians: Gaussians) -> np.ndarray:
+    """Return the variance of every entry of some incomplete rows, given what was observed."""
+    assert part.group is not None
+    responsibilities = soft_assign(part.joint)[0]
+    first = np.zeros_like(part.group.values)
+    second = np.zeros_like(first)
+    for p, W in enumerate(gaussians.factors):
+        mean = gaussians.means[p] + part.factors[p] @ gaussians.bases[p].T
+        covariances = posterior_covariances(part.group, gaussians, p)
+        pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), -1)
+        variances = (pairs @ covariances.reshape(pairs.shape[1], -1)).T
+        own = responsibilities[:, p : p + 1]
+        first += own * mean
+        second += own * (mean * mean + variances + gaussians.noise[p])
+    return np.asarray(np.maximum(second - first * first, 0))

@@ -1,0 +1,307 @@
+"""What a fitted mixture can do: soft-assign, measure, denoise, fill, score and draw samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from polyspan.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose, unfilled
+from polyspan.checks import validated
+from polyspan.data.prediction import by_blocks
+from polyspan.geometry import pairwise_subspace_distances
+from polyspan.mixture._solve.gaussians import (
+    Gaussians,
+    Posterior,
+    gather_rows,
+    posteriors,
+    soft_assign,
+)
+from polyspan.union.prediction import UnionPrediction
+
+
+class MixturePrediction(UnionPrediction):
+    """Methods of models with fitted components."""
+
+    weights_: Array
+    means_: Array
+    bases_: Array
+    variances_: Array
+    noise_variances_: Array
+    mean_: Array
+    affine: bool
+    noise: Any
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.weights_.shape[0])
+
+    @property
+    def subspace_distances_(self) -> Array:
+        """Matrix of d_u between the learned subspaces."""
+        check_is_fitted(self)
+        return pairwise_subspace_distances(self.bases_)
+
+    @by_blocks
+    def predict_proba(self, X: Any) -> Array:
+        """Return the posterior probability of every subspace for every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN allowed.
+
+        Returns
+        -------
+        responsibilities : ndarray of shape (n_samples, n_subspaces)
+        """
+        X = self._validate(X, reset=False, method="predict_proba")
+        out = unfilled((X.shape[0], self._n_features_out), self.bases_)
+        for which, parts in self._parts(X):
+            (out[which, :],) = gather_rows(parts, lambda part: (soft_assign(part.joint)[0],))
+        return out
+
+    def _nearest(self, X: Array) -> Array:
+        xp = namespace(X)
+        labels = unfilled((X.shape[0],), X, xp.int64)
+        for which, parts in self._parts(X):
+            (labels[which],) = gather_rows(parts, lambda part: (xp.argmax(part.joint, axis=1),))
+        return labels
+
+    def _distances(self, X: Array) -> Array:
+        xp = namespace(X)
+        out = unfilled((X.shape[0], self._n_features_out), self.bases_)
+        for which, parts in self._parts(X):
+            (out[which, :],) = gather_rows(parts, lambda part: (xp.sqrt(part.squares),))
+        n_observed = xp.count_nonzero(~xp.isnan(X), axis=1)
+        scale = X.shape[1] / xp.astype(xp.clip(n_observed, 1, None), xp.float64)
+        return out * xp.astype(xp.sqrt(scale), out.dtype)[:, None]
+
+    def transform(self, X: Any) -> Array:
+        """Return the Mahalanobis distance of every sample to every component.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN allowed.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_subspaces)
+            √((x - μ_l)ᵀ C_l⁻¹ (x - μ_l)) over the observed entries, times √(m/|Ω|).
+        """
+        return super().transform(X)
+
+    @by_blocks
+    def score_samples(self, X: Any) -> Array:
+        """Return the log-density of the observed entries of every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN allowed.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        X = self._validate(X, reset=False, method="score_samples")
+        xp = namespace(X)
+        out = unfilled((X.shape[0],), X, xp.float64)
+        for which, parts in self._parts(X):
+            (found,) = gather_rows(parts, lambda part: (soft_assign(part.joint)[1],))
+            out[which] = xp.astype(found, xp.float64, copy=False)
+        return out
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-density; the higher the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        """
+        return super().score(X)
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian information criterion; the lower the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        scores = self.score_samples(X)
+        n_subspaces, m, s = self.bases_.shape
+        noise = {"subspace": n_subspaces, "shared": 1}.get(self.noise, 0)
+        means = n_subspaces * m if self.affine else m * self.center
+        free = n_subspaces - 1 + means + n_subspaces * (m * s - s * (s - 1) // 2) + noise
+        return float(-2.0 * float(float64_sum(scores)) + free * np.log(scores.shape[0]))
+
+    def reconstruct(self, X: Any, noise: float | None = None) -> Array:
+        """Return the expected clean sample: shrunk towards the subspaces, and without holes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN allowed.
+        noise : float, default=None
+            None: samples like those of `fit`, whose noise σ_l is removed. A number: samples like
+            those of `fit` with white noise of this standard deviation added, and only that is
+            removed (for a model learned from clean data).
+
+        Returns
+        -------
+        X_reconstructed : ndarray of shape (n_samples, n_features)
+            The posterior mean: the means of all subspaces, weighted by their responsibilities.
+        """
+        X = self._validate(X, reset=False, method="reconstruct")
+        if noise is not None and not (np.isfinite(noise) and noise >= 0):
+            raise ValueError(f"noise={noise} must be a standard deviation, 0 or more")
+        return posterior_means(X, self.mean_, gaussians_of(self), noise)[0]
+
+    @by_blocks
+    def impute(self, X: Any) -> Array:
+        """Fill what is missing with its expectation and keep every observed entry as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features)
+        """
+        X = self._validate(X, reset=False, method="impute")
+        xp = namespace(X)
+        missing = xp.isnan(X)
+        if not bool(xp.any(missing)):
+            return xp.asarray(X, copy=True)
+        filled, _ = posterior_means(X, self.mean_, gaussians_of(self))
+        return xp.where(missing, xp.astype(filled, X.dtype, copy=False), X)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
+        """Draw samples, with noise, and say which component each comes from.
+
+        NumPy draws them, and they are moved to where the fitted arrays lie.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        labels : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples={n_samples} must be at least 1")
+        rng = check_random_state(random_state)
+        weights = to_numpy(self.weights_).astype(np.float64)
+        labels = rng.choice(len(weights), size=n_samples, p=weights / weights.sum())
+        means, bases = to_numpy(self.means_), to_numpy(self.bases_)
+        variances, noise = to_numpy(self.variances_), to_numpy(self.noise_variances_)
+        m, s = bases.shape[1:]
+        X = np.empty((n_samples, m), dtype=bases.dtype)
+        for p in range(len(weights)):
+            own = np.flatnonzero(labels == p)
+            z = rng.standard_normal((len(own), s)) * np.sqrt(variances[p])
+            white = rng.standard_normal((len(own), m)) * np.sqrt(noise[p])
+            X[own] = means[p] + z @ bases[p].T + white
+        return moved_to(X, self.bases_), moved_to(labels, self.bases_)
+
+    def _parts(self, X: Array) -> Iterator[tuple[slice, Iterator[Posterior]]]:
+        """Yield the posteriors of all rows in chunks."""
+        return posteriors(X, self.mean_, gaussians_of(self))
+
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
+        return validated(self, X, reset=reset, method=method, fitted="bases_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.estimator_type = "density_estimator"
+        tags.array_api_support = True
+        return tags
+
+
+def gaussians_of(model: MixturePrediction) -> Gaussians:
+    """Return the components of a fitted mixture, about the mean of its training data."""
+    with np.errstate(divide="ignore"):
+        log_weights = namespace(model.weights_).log(model.weights_)
+    means = model.means_ - model.mean_
+    return Gaussians(log_weights, means, model.bases_, model.variances_, model.noise_variances_)
+
+
+def fitted_attributes(gaussians: Gaussians, mean: Array) -> dict[str, Array]:
+    """Return the fitted attributes of components about a mean: the inverse of `gaussians_of`."""
+    return {
+        "weights_": namespace(mean).exp(gaussians.log_weights),
+        "means_": gaussians.means + mean,
+        "bases_": gaussians.bases,
+        "variances_": gaussians.variances,
+        "noise_variances_": gaussians.noise,
+        "mean_": mean,
+    }
+
+
+def posterior_means(
+    X: Array, mean: Array, gaussians: Gaussians, noise: float | None = None
+) -> tuple[Array, Array]:
+    """Return the posterior mean of every clean sample, and how certain it is.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        NaN where missing.
+    mean : array of shape (n_features,)
+        What the Gaussians are about.
+    noise : float or None
+        As in `MixturePrediction.reconstruct`.
+
+    Returns
+    -------
+    means : array of shape (n_samples, n_features)
+    certainty : array of shape (n_samples,)
+        1/(½ + degrees of freedom): the variance of a posterior mean grows with the number of
+        directions in which it was not shrunk.
+    """
+    out, certainty = unfilled(X.shape, gaussians.bases), unfilled(X.shape[:1], gaussians.bases)
+    extra = 0.0 if noise is None else float(noise) ** 2
+    certainties = 1.0 / (0.5 + gaussians.degrees_of_freedom(None if noise is None else extra))
+
+    def expect(part: Posterior) -> tuple[Array, Array]:
+        responsibilities = soft_assign(part.joint)[0]
+        total = responsibilities @ gaussians.means
+        for p in range(gaussians.bases.shape[0]):
+            own = responsibilities[:, p : p + 1] * part.factors[p, ...]
+            total += own @ transpose(gaussians.bases[p, ...])
+        if noise is not None:
+            rows = part.rows_of(X[which, :])
+            total = total + _kept_noise(rows - mean, part, gaussians, responsibilities, extra)
+        # X may have another precision than the model.
+        total = namespace(total).astype(total, out.dtype, copy=False) + mean
+        return total, responsibilities @ certainties
+
+    for which, parts in posteriors(X, mean, gaussians.with_noise(extra)):
+        out[which, :], certainty[which] = gather_rows(parts, expect)
+    return out, certainty
+
+
+def _kept_noise(
+    rows: Array, part: Posterior, gaussians: Gaussians, responsibilities: Array, extra: float
+) -> Array:
+    """Return the part of the residuals that the model's own noise explains."""
+    xp = namespace(rows)
+    total = xp.zeros_like(rows)
+    for p in range(gaussians.bases.shape[0]):
+        own, basis = gaussians.noise[p], gaussians.bases[p, ...]
+        off = rows - gaussians.means[p, :] - part.factors[p, ...] @ transpose(basis)
+        off = xp.where(xp.isnan(off), 0.0, off)
+        kept = responsibilities[:, p : p + 1] * (own / (own + extra)) * off
+        total = xp.astype(total + kept, rows.dtype, copy=False)
+    return total

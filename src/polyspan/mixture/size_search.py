@@ -1,0 +1,271 @@
+"""Number and dimension of the subspaces that fill a table best, by entries that are hidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polyspan.arrays import limit_threads, pass_work
+from polyspan.mixture._solve.em import run_em, run_sparse_em
+from polyspan.mixture._solve.gaussians import Gaussians
+from polyspan.mixture._solve.masked import MaskedSamples
+from polyspan.mixture._solve.noise import Shrinkage
+from polyspan.mixture.filling import Fill, Scaling
+from polyspan.mixture.mixture import SubspaceMixture
+from polyspan.mixture.prediction import fitted_attributes, gaussians_of, posterior_means
+from polyspan.mixture.starts import Problem, annealed_start, pool
+
+# Fraction of the observed entries that is hidden to choose by.
+HIDDEN = 0.1
+# Samples per subspace below which there is only one.
+PER_SUBSPACE = 80
+MOST_SUBSPACES = 20
+# Bound on n_samples * dim**3 of a single subspace: what one step costs.
+MOST_WORK = 2e7
+DOUBLE_UP_TO = 50_000
+# Several subspaces are fitted once, and not again, where the first fit is so much worse than the
+# best size so far: an average over fits gains less than that.
+GIVE_UP_RATIO = 1.15
+# The weight of the pooled covariance of several subspaces, in samples.
+CLOSENESS = 15.0
+# Steps of the annealed start, of sparse EM, and of sparse EM with the hidden entries in the end.
+# The average of several short fits fills better than one fit that converged.
+ANNEAL_STEPS, SPARSE_STEPS, LAST_STEPS = 2, 4, 1
+# Tables of few entries can afford a start that does not miss the subspaces.
+SMALL_TABLE, SMALL_TABLE_STEPS = 10_000, 20
+# Most iterations of EM for a single subspace, and its tolerance.
+SINGLE_ITERATIONS, SINGLE_TOL = 32, 1e-5
+# The slope of a feature is shrunk to the common slope, with the weight of this many hidden entries
+# of the feature; the common slope to 0, with the weight of this many hidden entries in all.
+SLOPE_SHRINKAGE, COMMON_SHRINKAGE = 60.0, 5.0
+
+
+def sizes_to_try(
+    n_samples: int, n_features: int, n_subspaces: int | str, subspace_dim: int | str
+) -> list[tuple[int, int]]:
+    """Return the numbers and dimensions of subspaces that are compared."""
+    many = min(MOST_SUBSPACES, n_samples // PER_SUBSPACE)
+    numbers = sorted({1, many} - {0}) if n_subspaces == "auto" else [int(n_subspaces)]
+    most = n_features - 1
+    found = []
+    for number in numbers:
+        if subspace_dim != "auto":
+            dims = {min(int(subspace_dim), most)}
+        elif number > 1:
+            dims = {n_features // 5}
+        elif n_samples * most**3 <= MOST_WORK:
+            # The whole covariance, which nearly dependent columns need, or a third of it.
+            dims = {n_features // 3, most}
+            if n_samples <= n_features:
+                dims |= {n_samples // 4}  # more directions than samples are never all seen
+        elif many > 1:
+            dims = {n_features // 5}  # what several are shrunk to: it costs nothing more
+        else:
+            dims = {n_features // 8}
+        if subspace_dim == "auto":
+            dims = {min(max(1, dim), 30) for dim in dims}
+        found += [(number, dim) for dim in sorted(dims) if 0 <= dim <= most]
+    return found
+
+
+def choose_fill(
+    scaling: Scaling,
+    X: np.ndarray,
+    sizes: list[tuple[int, int]],
+    n_fits: int,
+    rng: np.random.RandomState,
+) -> Fill:
+    """Choose among the sizes by hidden entries, and learn the chosen one from all entries."""
+    # Small tables may have nearly dependent columns; large ones do not need the last digits.
+    table = scaling.standardise(X, np.float64 if X.size < DOUBLE_UP_TO else np.float32)
+    usable = ~np.isnan(table).all(axis=1)
+    column_means = Fill(scaling, (), np.zeros(X.shape[1]), (1, 0), 1.0)
+    n_usable = int(usable.sum())
+    sizes = [(min(number, n_usable), dim) for number, dim in sizes if n_usable >= 4]
+    if not sizes:
+        return column_means
+    table = table[usable]
+    # From a seed of its own: the user may have drawn the missing entries with the same one.
+    draws = np.random.RandomState(rng.randint(2**31 - 1)).uniform(size=table.shape)
+    hidden = ~np.isnan(table) & (draws < HIDDEN)
+    hidden[:, (~np.isnan(table) & ~hidden).sum(axis=0) < 2] = False
+    if not hidden.any():
+        return column_means
+    trial = Trial(table, hidden, scaling.scale / scaling.spread, rng)
+    best: Candidate | None = None
+    for number, dim in sizes:
+        if number > 1:
+            found = trial.several(number, dim, n_fits, best.error if best else np.inf)
+        elif X.size >= DOUBLE_UP_TO and any(other > 1 and dim == its for other, its in sizes):
+            found = trial.pooled(dim)
+        else:
+            found = trial.single(dim)
+        if best is None or found.error < best.error:
+            best = found
+    assert best is not None
+    models = tuple(run.model() for run in best.runs)
+    tried = Fill(scaling, models, best.slopes, best.sizes, best.error)
+    stretch = tried.calibration(table, hidden)
+    # Sparse steps take the masked form, also of a complete table.
+    problem = Problem.of(table, "shared", affine=True, masked=best.runs[0].sparse)
+    models = tuple(run.resume(problem).model() for run in best.runs)
+    return replace(tried, models=models, stretch=stretch)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A mixture that was learned from a table."""
+
+    problem: Problem
+    pooled: Gaussians
+    """What its covariances are shrunk to."""
+    gaussians: Gaussians
+    sparse: bool = True
+    """Whether it takes a few sparse steps, or EM until it converges."""
+    likely: np.ndarray | None = None
+    """Components that are considered for every sample, (n_samples, n_subspaces); None: all."""
+
+    def model(self) -> SubspaceMixture:
+        """Return the mixture as an estimator."""
+        number, m, dim = self.gaussians.bases.shape
+        closeness = CLOSENESS if self.sparse else 0.0
+        model = SubspaceMixture(number, dim, closeness=closeness, noise="shared")
+        for name, value in fitted_attributes(self.gaussians, self.problem.mean).items():
+            setattr(model, name, value)
+        model.n_features_in_ = m
+        return model
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return what the mixture expects of standardised features."""
+        model = self.model()
+        return np.asarray(posterior_means(X, model.mean_, gaussians_of(model))[0])
+
+    def resume(self, problem: Problem) -> Run:
+        """Go on with the same samples and more of their entries."""
+        # Components are about the mean of their own problem.
+        means = self.gaussians.means + (self.problem.mean - problem.mean)
+        noise = np.maximum(self.gaussians.noise, means.dtype.type(problem.rule.floor))
+        moved = replace(self.gaussians, means=means, noise=noise)
+        return replace(self, problem=problem, gaussians=moved).learn(LAST_STEPS)
+
+    def learn(self, sparse_steps: int) -> Run:
+        """Go on learning."""
+        samples, start = self.problem.samples, self.gaussians
+        number, m, dim = start.bases.shape
+        with limit_threads(pass_work(len(self.problem.values), m, number * (dim + 1))):
+            if not self.sparse:
+                free, most = Shrinkage(self.pooled, 0.0), SINGLE_ITERATIONS
+                found = run_em(samples, start, free, max_iter=most, tol=SINGLE_TOL)
+                return replace(self, gaussians=found.gaussians)
+            assert isinstance(samples, MaskedSamples)
+            shrinkage = Shrinkage(self.pooled, CLOSENESS if number > 1 else 0.0)
+            gaussians, likely = run_sparse_em(
+                samples, start, shrinkage, n_iter=sparse_steps, likely=self.likely
+            )
+        return replace(self, gaussians=gaussians, likely=likely)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A size that was tried."""
+
+    sizes: tuple[int, int]
+    slopes: np.ndarray
+    error: float
+    runs: tuple[Run, ...]
+
+
+class Trial:
+    """A table some of whose entries are hidden, and how well they are predicted.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Standardised, NaN where missing.
+    hidden : ndarray of bool, of the same shape
+    unit : ndarray of shape (n_features,)
+        What errors are multiplied by.
+    """
+
+    def __init__(
+        self, X: np.ndarray, hidden: np.ndarray, unit: np.ndarray, rng: np.random.RandomState
+    ) -> None:
+        self.truth, self.hidden, self.unit, self.rng = X * unit, hidden, unit, rng
+        self.seen: np.ndarray = np.where(hidden, X.dtype.type(np.nan), X)
+        self._problem = Problem.of(self.seen, "shared", affine=True)
+        self._pools: dict[int, Run] = {}
+
+    def single(self, dim: int) -> Candidate:
+        """Learn one subspace until EM converges."""
+        run = replace(self._learn_pool(dim), sparse=False).learn(0)
+        return self._candidate((1, dim), (run,), run.predict(self.seen))
+
+    def pooled(self, dim: int) -> Candidate:
+        """Take the one subspace that several are shrunk to anyway."""
+        run = self._pool(dim)
+        return self._candidate((1, dim), (run,), run.predict(self.seen))
+
+    def several(self, number: int, dim: int, n_fits: int, best: float) -> Candidate:
+        """Learn several subspaces `n_fits` times, or once if that is far above the best error."""
+        pooled = self._pool(dim)
+        runs: list[Run] = []
+        total = np.zeros_like(self.seen)
+        for k in range(n_fits):
+            runs.append(self._mixture(pooled, number).learn(SPARSE_STEPS))
+            total += runs[-1].predict(self.seen)
+            if k == 0 or k == n_fits - 1:
+                candidate = self._candidate((number, dim), tuple(runs), total / (k + 1))
+            if candidate.error > GIVE_UP_RATIO * best:
+                break
+        return candidate
+
+    def _mixture(self, pooled: Run, number: int) -> Run:
+        """Return several subspaces after the annealed start."""
+        single, shrinkage = pooled.gaussians, Shrinkage(pooled.gaussians, CLOSENESS)
+        n, m = self.seen.shape
+        steps = ANNEAL_STEPS if n * m > SMALL_TABLE else SMALL_TABLE_STEPS
+        with limit_threads(pass_work(n, m, number * (single.bases.shape[2] + 1))):
+            start = annealed_start(
+                self._problem, single, number, shrinkage, self.rng, steps=steps, hottest=0.1
+            )
+        return replace(pooled, gaussians=start)
+
+    def _pool(self, dim: int) -> Run:
+        """Return the one subspace of all samples, learned once."""
+        if dim not in self._pools:
+            self._pools[dim] = self._learn_pool(dim)
+        return self._pools[dim]
+
+    def _learn_pool(self, dim: int) -> Run:
+        n, m = self.seen.shape
+        with limit_threads(pass_work(n, m, dim + 1)):
+            _, single = pool(self._problem, dim, self.rng)
+        return Run(self._problem, single, single)
+
+    def _candidate(
+        self, sizes: tuple[int, int], runs: tuple[Run, ...], predicted: np.ndarray
+    ) -> Candidate:
+        slopes, error = fit_slopes(predicted * self.unit, self.truth, self.hidden)
+        return Candidate(sizes, slopes, error, runs)
+
+
+def fit_slopes(
+    predicted: np.ndarray, truth: np.ndarray, hidden: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return the slope of truth over prediction for every feature, and the error with it.
+
+    Slopes are regressions through the mean, shrunk to the common slope where few entries were
+    hidden, and that to 0.
+    """
+    guess = np.where(hidden, predicted, 0).astype(np.float64)
+    right = np.where(hidden, truth, 0).astype(np.float64)
+    products, squares = (guess * right).sum(axis=0), (guess * guess).sum(axis=0)
+    unit = squares.sum() / hidden.sum()
+    slopes = np.zeros_like(squares)
+    if unit > 0:
+        common = products.sum() / (squares.sum() + COMMON_SHRINKAGE * unit)
+        own = products + SLOPE_SHRINKAGE * unit * common
+        slopes = np.clip(own / (squares + SLOPE_SHRINKAGE * unit), 0.0, 1.0)
+    error = float(np.sqrt(((slopes * guess - right) ** 2).sum() / hidden.sum()))
+    return slopes, error

@@ -1,1 +1,0 @@
-"""Pure loops: arrays and an explicit starting point in, one frozen result out."""

@@ -1,0 +1,294 @@
+"""Algorithm 1 (MiCUSaL): assign ⇄ update until the objective settles, for many starts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polyspan.arrays import Array, moved_to, namespace, to_numpy
+from polyspan.data.rows import columns_of
+from polyspan.union._solve.problem import Monitor, Problem
+from polyspan.union._solve.sums import Sums
+
+# Iterations without a better assignment after which leave-one-out residuals are given up.
+PATIENCE = 10
+# Up to this many features a dense scatter of every subspace may travel.
+DENSE_FEATURES = 1024
+# A subspace that is re-seeded starts from no more samples than this, where they are gathered.
+MOST_GATHERED = 1000
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a solver needs of the rows and of the subspaces."""
+
+    all_samples: bool = False
+    """All samples at hand as an array."""
+    features_elsewhere: float = float("inf")
+    """Most features where the rows are elsewhere."""
+    streams: bool = True
+    """Whether it can do with sums over samples that have passed."""
+    linear_only: bool = False
+    """Linear subspaces and plain residuals."""
+
+
+#: By the name of the solver. An exact update of rows that are elsewhere needs their scatter.
+NEEDS = {
+    "power": Needs(),
+    "exact": Needs(features_elsewhere=DENSE_FEATURES, streams=False),
+    "grouse": Needs(all_samples=True, streams=False, linear_only=True),
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How to update and when to stop."""
+
+    solver: str = "power"
+    """"power" or "exact"."""
+    max_iter: int = 300
+    tol: float = 1e-6
+    """Stop when an iteration lowers the objective by no more than this fraction of it."""
+    leave_one_out: bool = False
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where one start ended."""
+
+    frames: Array
+    """Shape (n_subspaces, n_features, n_columns)."""
+    labels: Any
+    """Of every sample; None where the rows are elsewhere and nothing but `predict` needs them."""
+    counts: Array
+    """Samples per subspace."""
+    objective: float
+    """F at these labels and frames."""
+    criterion: float
+    """What to compare starts by: the objective, or the sum of leave-one-out residuals."""
+    history: tuple[float, ...]
+    """F of the start and after every iteration of the hard phase."""
+    n_iter: int
+    stopped: str
+    """Why: "converged", "max_iter" or "callback"."""
+    anneal_history: tuple[float, ...] = ()
+    """Free energy after every step of the annealed phase."""
+
+
+def alternate(
+    problem: Problem, frames: Array, rules: Rules, *, monitor: Monitor | None = None
+) -> list[Solution]:
+    """Run Algorithm 1 from every start; a start that has stopped leaves the common product.
+
+    The objective is taken after each assignment, so the first entry of a history belongs to the
+    start itself and the last one to the labels and frames that are returned.
+
+    Parameters
+    ----------
+    frames : array of shape (n_starts, n_subspaces, n_features, n_columns)
+    """
+    xp, exact = namespace(frames), rules.solver == "exact"
+    # Labels of rows that are elsewhere are kept only where a next step needs them.
+    keep = problem.rows.in_memory or exact or rules.leave_one_out
+    runs = [_Run(problem, rules) for _ in range(frames.shape[0])]
+    active = list(range(len(runs)))
+    labels: Any = None
+    for iteration in range(rules.max_iter + 1):
+        leverage = _leverage(problem, frames, labels) if rules.leave_one_out else None
+        labels, sums = problem.assign(
+            frames, with_products=not exact, leverage=leverage, membership=labels, keep=keep
+        )
+        values = to_numpy(problem.objective(frames, sums.energy)).tolist()
+        still = []
+        for k, start in enumerate(active):
+            run = runs[start]
+            run.record(frames[k, ...], (labels, k), sums, values[k])
+            if monitor is not None and monitor(start, iteration, values[k], frames[k, ...]):
+                run.stopped = run.stopped or "callback"
+            if not run.stopped:
+                still.append(k)
+        if not still or iteration == rules.max_iter:
+            break
+        if len(still) < len(active):
+            active = [active[k] for k in still]
+            which = moved_to(still, frames)
+            frames, sums = xp.take(frames, which, axis=0), sums.of_starts(which)
+            if labels is not None:
+                labels = problem.rows.reduce(columns_of, labels, which, keep=True)[1]
+        if exact:
+            starts = range(frames.shape[0])
+            frames = xp.stack([update_exactly(problem, frames[k, ...], labels, k) for k in starts])
+        else:
+            frames = problem.shape.step(frames, sums, problem.weights)
+    return [run.solution() for run in runs]
+
+
+class _Run:
+    """What one start has been through: its history, where it stands, and why it stopped."""
+
+    def __init__(self, problem: Problem, rules: Rules) -> None:
+        self._problem, self._rules, self._rounding = problem, rules, problem.rounding
+        self._history: list[float] = []
+        self._kept: Solution | None = None
+        self.stopped = ""
+
+    def record(self, frames: Array, labels: tuple[Any, int], sums: Sums, objective: float) -> None:
+        """Store one iterate; stop if converged."""
+        k = labels[1]
+        self._history.append(objective)
+        here = Solution(
+            frames=frames,
+            labels=labels,
+            counts=sums.counts[k, :],
+            objective=objective,
+            criterion=objective if sums.score is None else float(sums.score[k]),
+            history=(),
+            n_iter=len(self._history) - 1,
+            stopped="",
+        )
+        settled = False
+        if here.n_iter:
+            change = self._history[-2] - objective
+            change = abs(change) if self._rules.leave_one_out else change
+            settled = change <= max(self._rules.tol * abs(objective), self._rounding)
+        if not self._rules.leave_one_out:
+            self._kept = here
+            self.stopped = "converged" if settled else ""
+            return
+        # Leave-one-out residuals descend on no objective, and labels can go round in circles:
+        # the best assignment is kept, and the run is over when none better comes for a while.
+        same = sums.changed is not None and int(sums.changed[k]) == 0
+        kept = self._kept
+        if kept is None or kept.n_iter == 0 or here.criterion < kept.criterion:
+            self._kept = kept = here
+        stale = here.n_iter - kept.n_iter >= PATIENCE
+        self.stopped = "converged" if stale or (same and settled) else ""
+
+    def solution(self) -> Solution:
+        """Return where the run ended."""
+        assert self._kept is not None
+        labels, k = self._kept.labels
+        labels = None if labels is None else self._problem.rows.gather(labels, k)
+        return replace(
+            self._kept,
+            labels=labels,
+            history=tuple(self._history),
+            n_iter=len(self._history) - 1,
+            stopped=self.stopped or "max_iter",
+        )
+
+
+def _leverage(problem: Problem, frames: Array, labels: Any) -> Any:
+    if labels is None:
+        return None
+    from polyspan.union._solve.leave_one_out import spread_block
+
+    spread, _ = problem.rows.reduce(spread_block, frames, problem.shape, labels)
+    return spread.leverage(affine=bool(problem.shape.n_points))
+
+
+def update_exactly(problem: Problem, frames: Array, labels: Any, start: int) -> Array:
+    """Replace every basis of one start by leading eigenvectors; see `exact`."""
+    from polyspan.union._solve.exact import (
+        MemberMoments,
+        MemberRows,
+        Members,
+        exact_step,
+        moments_block,
+    )
+
+    rows, shape = problem.rows, problem.shape
+    bases, points = shape.split(frames)
+    members: Members
+    if rows.in_memory:
+        own = labels[:, start]
+        complete, weights = rows.block.completed(bases, points, own)  # type: ignore[attr-defined]
+        members = MemberRows(complete, weights, own)
+    else:
+        moments, _ = rows.reduce(moments_block, frames, shape, labels, start)
+        members = MemberMoments(moments, points)
+    return exact_step(members, frames, shape, problem.weights)
+
+
+def learn(
+    problem: Problem, frames: Array, rules: Rules, *, monitor: Monitor | None = None
+) -> list[Solution]:
+    """Run Algorithm 1 from every start, and give empty subspaces another chance."""
+    solutions = alternate(problem, frames, rules, monitor=monitor)
+    for k, solution in enumerate(solutions):
+        if bool(namespace(frames).any(solution.counts == 0)):
+            told = None if monitor is None else shifted(monitor, k)
+            solutions[k] = refill_empty(problem, solution, rules, monitor=told)
+    return solutions
+
+
+def shifted(monitor: Monitor, by: int) -> Monitor:
+    """Report a single start as the start that it is in its group."""
+    return lambda start, iteration, objective, frames: monitor(
+        start + by, iteration, objective, frames
+    )
+
+
+def refill_empty(
+    problem: Problem, solution: Solution, rules: Rules, *, monitor: Monitor | None = None
+) -> Solution:
+    """Give empty subspaces the worst represented samples and go on; keep what is better.
+
+    Algorithm 1 can converge with a subspace that no sample chose. The run that goes on from new
+    frames is kept only if it ends lower, so the objective never rises.
+    """
+    xp, rows = namespace(solution.frames), problem.rows
+    for _ in range(solution.frames.shape[0]):
+        empty = np.flatnonzero(to_numpy(solution.counts) == 0).tolist()
+        left = rules.max_iter - solution.n_iter
+        if not empty or solution.stopped != "converged" or left < 1:
+            break
+        bases, _ = problem.shape.split(solution.frames)
+        share = max(bases.shape[2], rows.n_rows // (2 * bases.shape[0]))
+        most = share * len(empty) if rows.in_memory else MOST_GATHERED
+        worst, _ = rows.reduce(worst_block, solution.frames, problem.shape, most)
+        frames = xp.asarray(solution.frames, copy=True)
+        for k, p in enumerate(empty):
+            members = worst.samples[k :: len(empty), :][:share, :]
+            frames[p, ...] = problem.shape.fit_basis(members, solution.frames[0, ...])
+        (resumed,) = alternate(
+            problem, frames[None, ...], replace(rules, max_iter=left), monitor=monitor
+        )
+        if not resumed.criterion < solution.criterion:
+            break
+        # While the new run is still above what was reached, what was reached stands.
+        reached = [min(value, solution.objective) for value in resumed.history[1:]]
+        solution = replace(
+            resumed,
+            history=(*solution.history, *reached),
+            n_iter=solution.n_iter + resumed.n_iter,
+        )
+    return solution
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The worst represented samples so far: squared residuals, descending, and the samples."""
+
+    residuals: Array
+    samples: Array
+    most: int
+
+    def __add__(self, other: Worst) -> Worst:
+        xp = namespace(self.residuals)
+        residuals = xp.concat([self.residuals, other.residuals], axis=0)
+        samples = xp.concat([self.samples, other.samples], axis=0)
+        order = xp.argsort(residuals, descending=True)[: self.most]
+        return Worst(xp.take(residuals, order), xp.take(samples, order, axis=0), self.most)
+
+
+def worst_block(block: Any, frames: Array, shape: Any, most: int) -> tuple[Worst, None]:
+    """Return the worst represented samples of a block for one start. A task."""
+    xp = namespace(frames)
+    bases, points = shape.split(frames[None, ...])
+    won = [xp.max(fit.gains[0, ...], axis=0) for fit in block.fits(bases, points)]
+    residuals = block.squared_norms() - xp.concat(won, axis=0)
+    order = xp.argsort(residuals, descending=True)[:most]
+    return Worst(xp.take(residuals, order), block.take(order), most), None

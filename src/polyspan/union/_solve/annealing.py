@@ -1,0 +1,92 @@
+"""Deterministic annealing: the way to a good optimum of F1 from one start.
+
+The hard alternation ends in poor local minima. Here every sample belongs to every subspace with a
+responsibility ∝ exp(-r/τ), and τ falls geometrically until these are hard. At fixed τ each step
+lowers the free energy F1(responsibilities) + λτ Σ w log w.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from polyspan.arrays import Array, namespace, transpose
+from polyspan.union._solve.leave_one_out import spread_block
+from polyspan.union._solve.problem import Monitor, Problem
+from polyspan.union._solve.shape import Linear
+
+# The pooled residual is only a unit of temperature: a few steps settle it to a percent.
+POOLED_STEPS = 8
+
+
+def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array, Array]:
+    """Return the mean squared residual to one pooled subspace, its Ritz values and its basis.
+
+    Parameters
+    ----------
+    start : array of shape (n_features, subspace_dim)
+    """
+    xp = namespace(start)
+    single = replace(problem, shape=Linear(), lam=math.inf)
+    bases, weights = start[None, None, ...], single.weights
+    for _ in range(POOLED_STEPS):
+        _, sums = single.assign(bases, with_products=True, keep=False)
+        bases = single.shape.step(bases, sums, weights)
+    _, sums = single.assign(bases, with_products=True, keep=False)
+    assert sums.products is not None
+    ritz = xp.linalg.eigvalsh(transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...])
+    residual = max(problem.total - float(sums.energy[0]), 0.0) / problem.rows.n_rows
+    return residual, ritz, bases[0, 0, ...]
+
+
+def temperatures(unit: float, hottest: float, coldest: float, n_steps: int) -> list[float]:
+    """Return a geometric schedule from hottest·unit down to coldest·unit."""
+    if n_steps == 1:
+        return [coldest * unit]
+    ratio = (coldest / hottest) ** (1.0 / (n_steps - 1))
+    return [unit * hottest * ratio**k for k in range(n_steps)]
+
+
+def anneal(
+    problem: Problem,
+    frames: Array,
+    schedule: Sequence[float],
+    *,
+    leave_one_out: bool = False,
+    monitor: Monitor | None = None,
+) -> tuple[Array, Array]:
+    """Lower the temperature once through the schedule, one power step at each.
+
+    Parameters
+    ----------
+    frames : array of shape (n_starts, n_subspaces, n_features, n_columns)
+    schedule : sequence of float
+        Temperatures τ in units of squared residuals.
+
+    Returns
+    -------
+    frames : array of the same shape
+    free_energy : float64 array of shape (len(schedule), n_starts)
+        Before each step, at its temperature.
+    """
+    shape, weights = problem.shape, problem.weights
+    factor = 1.0 if math.isinf(problem.lam) else problem.lam
+    history, kept = [], None
+    for step, temperature in enumerate(schedule):
+        leverage = None
+        if kept is not None:
+            spread, _ = problem.rows.reduce(spread_block, frames, shape, kept)
+            leverage = spread.leverage(affine=bool(shape.n_points))
+        kept, sums = problem.soft_assign(
+            frames, temperature, leverage=leverage, membership=kept, keep=leave_one_out
+        )
+        free = problem.objective(frames, sums.energy) + factor * temperature * sums.entropy
+        history.append(free)
+        frames = shape.step(frames, sums, weights)
+        if monitor is not None:
+            starts = range(frames.shape[0])
+            stops = [monitor(r, step, float(free[r]), frames[r, ...]) for r in starts]
+            if all(stops):
+                break
+    return frames, namespace(frames).stack(history)

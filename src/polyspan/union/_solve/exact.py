@@ -1,0 +1,323 @@
+"""Exact update (Algorithm 1, steps 7 to 13): leading eigenvectors of A_l for every subspace.
+
+A_l = closeness Σ_{p≠l} D_pD_pᵀ + fit S_l, with S_l the scatter of the members of subspace l (about
+its point, where subspaces are affine). Members come as rows, where all samples are at hand, or as
+sums over them, from one pass over rows that are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from polyspan.arrays import (
+    Array,
+    identity,
+    machine_epsilon,
+    namespace,
+    sum_of_squares,
+    top_eigenvectors,
+    transpose,
+    zeros,
+)
+from polyspan.checks import warn_unconverged
+from polyspan.data.rows import Addable
+from polyspan.geometry import orthonormal_columns
+from polyspan.union._solve.krylov import EXTRA, leading_subspace
+from polyspan.union._solve.shape import Draw, ObjectiveWeights, join
+
+# Up to this many features a dense eigensolver is cheaper than products to full accuracy.
+DENSE_FEATURES = 1024
+# A Gram matrix of this many times as many rows as wanted eigenvectors is worth products.
+PRODUCTS_FROM = 10
+# Cycles of products before an update from a large scatter gives up.
+MAX_CYCLES = 100
+
+
+class Members(Protocol):
+    """The members of every subspace of one start."""
+
+    def count(self, p: int) -> int:
+        """Return the number of members."""
+
+    def total(self, p: int) -> tuple[Array, Array]:
+        """Return Σ w y and Σ w (of shape (1,))."""
+
+    def rows(self, p: int, point: Array | None) -> list[Array] | None:
+        """Return √w (y - point) of the members in parts, or None where they are not at hand."""
+
+    def scatter(self, p: int, point: Array | None) -> Array:
+        """Return Σ w (y - point)(y - point)ᵀ."""
+
+
+@dataclass(frozen=True)
+class MemberRows:
+    """Members that are at hand."""
+
+    block: Any
+    """Complete."""
+    weights: Array | None
+    """Weight of every sample, or None where all count alike."""
+    labels: Array
+
+    def count(self, p: int) -> int:
+        """Return the number of members."""
+        xp = namespace(self.labels)
+        return int(xp.sum(xp.astype(self.labels == p, xp.int64)))
+
+    def total(self, p: int) -> tuple[Array, Array]:
+        """Return the sum of the members and of their weights, (1,)."""
+        xp = namespace(self.labels)
+        total, mass = 0.0, zeros((1,), self.block.X)
+        for members, weights in self._parts(p):
+            if weights is None:
+                total, mass = total + xp.sum(members, axis=0), mass + float(members.shape[0])
+            else:
+                total, mass = total + weights @ members, mass + xp.sum(weights)
+        return total, mass
+
+    def rows(self, p: int, point: Array | None) -> list[Array]:
+        """Return √w (y - point) of the members, chunk by chunk."""
+        xp = namespace(self.labels)
+        parts = []
+        for members, weights in self._parts(p):
+            if point is not None:
+                members = members - point
+            parts.append(members if weights is None else members * xp.sqrt(weights)[:, None])
+        return parts
+
+    def scatter(self, p: int, point: Array | None) -> Array:
+        """Return the scatter of the members about a point."""
+        total = 0.0
+        for part in self.rows(p, point):
+            total = total + transpose(part) @ part
+        return total
+
+    def _parts(self, p: int) -> Any:
+        xp = namespace(self.labels)
+        n, block = self.labels.shape[0], self.block
+        for start in range(0, n, block.size):
+            which = slice(start, min(n, start + block.size))
+            own = xp.nonzero(self.labels[which] == p)[0]
+            members = xp.take(block.X[which, :], own, axis=0)
+            if block.mean is not None:
+                members = members - block.mean
+            yield members, None if self.weights is None else xp.take(self.weights[which], own)
+
+
+@dataclass(frozen=True)
+class Moments(Addable):
+    """Sums over the members of every subspace, about a point of each."""
+
+    counts: Array
+    mass: Array
+    totals: Array
+    """Σ w (y - about): (n_subspaces, n_features)."""
+    scatters: Array
+    """Σ w (y - about)(y - about)ᵀ: (n_subspaces, n_features, n_features)."""
+
+
+@dataclass(frozen=True)
+class MemberMoments:
+    """Members of which only sums are here."""
+
+    moments: Moments
+    about: Array | None
+    """Points that the sums are about, (n_subspaces, n_features), or None for the mean."""
+
+    def count(self, p: int) -> int:
+        """Return the number of members."""
+        return int(self.moments.counts[p])
+
+    def total(self, p: int) -> tuple[Array, Array]:
+        """Return the sum of the members and of their weights, (1,)."""
+        mass = self.moments.mass[p : p + 1]
+        total = self.moments.totals[p, :]
+        return (total if self.about is None else total + mass * self.about[p, :]), mass
+
+    def rows(self, p: int, point: Array | None) -> None:
+        """Return None: they are not at hand."""
+
+    def scatter(self, p: int, point: Array | None) -> Array:
+        """Return the scatter about a point: the shift from where it was summed is thin."""
+        scatter = self.moments.scatters[p, ...]
+        if point is None or self.about is None:
+            return scatter
+        step, total = point - self.about[p, :], self.moments.totals[p, :]
+        cross = total[:, None] * step
+        outer = step[:, None] * step
+        return scatter - cross - transpose(cross) + self.moments.mass[p] * outer
+
+
+def moments_block(
+    block: Any, frames: Array, shape: Any, labels: Array, start: int
+) -> tuple[Moments, None]:
+    """Sum the moments of the members of one start. A task.
+
+    Parameters
+    ----------
+    frames : array of shape (n_subspaces, n_features, n_columns)
+    labels : array of shape (n_rows, n_starts)
+    start : int
+        Which of the starts.
+    """
+    bases, points = shape.split(frames)
+    own = labels[:, start]
+    complete, weights = block.completed(bases, points, own)
+    return sum_moments(MemberRows(complete, weights, own), bases.shape[0], points), None
+
+
+def sum_moments(members: MemberRows, n_subspaces: int, about: Array | None) -> Moments:
+    """Sum over the members of every subspace."""
+    xp = namespace(members.block.X)
+    counts = [members.count(p) for p in range(n_subspaces)]
+    points = [None if about is None else about[p, :] for p in range(n_subspaces)]
+    scatters = [members.scatter(p, points[p]) for p in range(n_subspaces)]
+    totals, masses = zip(*(members.total(p) for p in range(n_subspaces)), strict=True)
+    mass = xp.concat(masses, axis=0)
+    total = xp.stack(totals)
+    total = total if about is None else total - mass[:, None] * about
+    return Moments(xp.asarray(counts), mass, total, xp.stack(scatters))
+
+
+def residual_block(
+    block: Any, frames: Array, shape: Any, labels: Array | None
+) -> tuple[float, None]:
+    """Sum squared residuals of complete rows to their subspaces, from the residuals. A task.
+
+    ‖y‖² minus what a subspace explains loses its digits where clusters lie far apart for their
+    width. Without labels, (n_rows,), every row counts with its nearest subspace.
+    """
+    xp = namespace(frames)
+    bases, points = shape.split(frames)
+    if labels is None:
+        fits = block.fits(*shape.split(frames[None, ...]))
+        labels = xp.concat([xp.argmax(fit.gains[0, ...], axis=0) for fit in fits], axis=0)
+    members, total = MemberRows(block, None, labels), 0.0
+    for p in range(bases.shape[0]):
+        for rows in members.rows(p, None if points is None else points[p, :]):
+            residual = rows - (rows @ bases[p, ...]) @ transpose(bases[p, ...])
+            total += sum_of_squares(residual)
+    return total, None
+
+
+def exact_step(members: Members, frames: Array, shape: Any, weights: ObjectiveWeights) -> Array:
+    """Replace every basis in turn by the top eigenvectors of its A_l, for one start.
+
+    Parameters
+    ----------
+    frames : array of shape (n_subspaces, n_features, n_columns)
+    """
+    updated = namespace(frames).asarray(frames, copy=True)
+    for p in range(frames.shape[0]):
+        updated[p, ...] = exact_frame(members, updated, p, shape, weights)
+    return updated
+
+
+def exact_frame(
+    members: Members, frames: Array, p: int, shape: Any, weights: ObjectiveWeights
+) -> Array:
+    """Return the best frame of subspace p, the others fixed: its point, then its basis."""
+    bases, points = shape.split(frames)
+    point = draw = None
+    if points is not None:
+        total, mass = members.total(p)
+        point, draw = shape.move_point(frames, p, total, mass, weights)
+    return join(exact_basis(members, bases, p, point, weights, draw), point)
+
+
+def exact_basis(
+    members: Members,
+    bases: Array,
+    p: int,
+    point: Array | None,
+    weights: ObjectiveWeights,
+    draw: Draw | None = None,
+) -> Array:
+    """Return the top eigenvectors of A_l for subspace p, the others fixed, in descending order.
+
+    The factorisation is chosen by shape: of the thin factor, of the dense matrix, or products.
+    """
+    xp = namespace(bases)
+    n_subspaces, m, s = bases.shape
+    old = bases[p, ...]
+    if s == 0:
+        return old
+    others = [bases[q, ...] for q in range(n_subspaces) if q != p and weights.closeness]
+    n_columns = members.count(p) + len(others) * s
+    if n_columns == 0:
+        return old
+    rows = members.rows(p, point)
+    if rows is not None and n_columns < m and draw is None:
+        parts = [transpose(weights.closeness**0.5 * other) for other in others]
+        parts += [part if weights.fit == 1.0 else weights.fit**0.5 * part for part in rows]
+        factor = xp.concat(parts, axis=0)
+        values, vectors = _top_of_gram(factor @ transpose(factor), factor @ old)
+        return _complete(values, transpose(factor) @ vectors, old)
+    if rows is None or m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
+        matrix = weights.fit * members.scatter(p, point)
+        for other in others:
+            matrix = matrix + weights.closeness * (other @ transpose(other))
+        if draw is not None:
+            matrix = matrix + draw(identity(m, bases))
+        return top_eigenvectors(matrix, s)[1]
+
+    return _by_products(rows, others, old, weights, draw, p)
+
+
+def _by_products(
+    rows: list[Array],
+    others: list[Array],
+    old: Array,
+    weights: ObjectiveWeights,
+    draw: Draw | None,
+    p: int,
+) -> Array:
+    """Return the top eigenvectors of A_l from products alone: A_l is never formed."""
+
+    def apply(block: Array) -> Array:
+        product = 0.0 * block if draw is None else draw(block)
+        for part in rows:
+            product = product + weights.fit * (transpose(part) @ (part @ block))
+        for other in others:
+            product = product + weights.closeness * (other @ (transpose(other) @ block))
+        return product
+
+    found = leading_subspace(apply, old, max_cycles=MAX_CYCLES)
+    if not found.converged:
+        warn_unconverged(
+            f"the leading {old.shape[1]} eigenvectors of subspace {p} were not found to rounding "
+            f"in {MAX_CYCLES} cycles: its update is not exact"
+        )
+    return found.vectors
+
+
+def _top_of_gram(gram: Array, old: Array) -> tuple[Array, Array]:
+    """Return the leading eigenpairs of a Gram matrix.
+
+    Near the solution one cycle of products from the old basis finds them in half the time that
+    LAPACK's reduction to tridiagonal form takes; otherwise LAPACK does it.
+    """
+    n, s = old.shape
+    if n >= PRODUCTS_FROM * s:
+        found = leading_subspace(lambda block: gram @ block, old, max_cycles=1, near=0.3)
+        if found.converged:
+            return found.values, found.vectors
+    return top_eigenvectors(gram, min(n, s))
+
+
+def _complete(values: Array, images: Array, old: Array) -> Array:
+    """Turn MV into orthonormal eigenvectors of MMᵀ, given the eigenvalues of MᵀM.
+
+    The images are orthogonal to rounding times the spread of the eigenvalues: where that is
+    wide they are orthonormalised, and where A_l leaves directions open the old ones fill them.
+    """
+    xp = namespace(old)
+    s = old.shape[1]
+    largest, smallest = float(values[0]), float(values[-1])
+    if images.shape[1] == s and smallest > 1e-3 * largest:
+        return images / xp.sqrt(values)
+    known = values > largest * machine_epsilon(old) * 100.0
+    n_known = int(xp.sum(xp.astype(known, xp.int64)))
+    images = images[:, :n_known] / xp.sqrt(values[:n_known])
+    return orthonormal_columns(xp.concat([images, old], axis=1) if n_known < s else images)[:, :s]

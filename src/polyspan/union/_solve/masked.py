@@ -1,0 +1,357 @@
+r"""Rows with missing entries: zeros and a mask, weights m/|Ω|, and the small systems they lead to.
+
+For sample i and subspace l the coefficients θ minimise
+‖[y - c_l - D_lθ]_Ω‖² + ρ ‖[c_l + D_lθ]_Ωᶜ‖² (c_l = 0 for linear subspaces), a least-squares fit of
+the observed entries with a prior of small filled-in ones. Filling the missing entries with
+(1-ρ)(c_l + D_lθ) gives a complete sample ŷ with D_lᵀ(ŷ - c_l) = θ, and its squared residual (plus a
+constant) majorises the masked one for every other subspace: the step for complete data on filled
+samples, weighted by m/|Ω_i|, never raises F2 plus its prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from polyspan.arrays import (
+    CHUNK_MAX_BYTES,
+    DEVICE_CHUNK_BYTES,
+    Array,
+    is_host,
+    item_bytes,
+    members_of,
+    namespace,
+    row_slices,
+    rows_at_once,
+    transpose,
+    unsorted,
+    zeros,
+)
+from polyspan.data.missing import Holes, recurring_patterns
+from polyspan.union._solve.observation import CompleteBlock
+from polyspan.union._solve.small_systems import pairwise_products, solve_packed
+from polyspan.union._solve.sums import member_mask
+
+
+@dataclass(frozen=True)
+class MaskedBlock:
+    """Samples with missing entries, centred, with zeros where nothing was observed."""
+
+    values: Array
+    missing: Array
+    """Boolean, (n_samples, n_features)."""
+    weights: Array
+    """m/|Ω_i|."""
+    norms: Array
+    """Squared norms of the observed entries, times m/|Ω_i|."""
+    prior: float = 0.0
+    """ρ: 0 is plain least squares, 1 fills with zeros."""
+    patterns: Array | None = None
+    """For each sample the index of its pattern among `shared`, where few patterns recur."""
+    shared: Array | None = None
+    """Boolean, (n_patterns, n_features)."""
+
+    offset = None
+    """The rows are centred already."""
+
+    @classmethod
+    def of(
+        cls, X: Array, mean: Array | None, scale: float, prior: float, least: int
+    ) -> MaskedBlock | None:
+        """Make a block of rows with NaN; None where no row has more than `least` entries.
+
+        Memory: one filled copy of X. `mean` is in working units, those of X times `scale`.
+        """
+        xp = namespace(X)
+        holes = Holes.of(X)
+        learned = holes.n_observed > least
+        if not bool(xp.all(learned)):
+            rows = xp.nonzero(learned)[0]
+            X, holes = xp.take(X, rows, axis=0), holes.take(rows)
+        if not X.shape[0]:
+            return None
+        values = X if scale == 1.0 else X * scale
+        values = values if mean is None else values - mean
+        values = xp.where(holes.missing, 0.0, values)
+        observed = xp.astype(xp.clip(holes.n_observed, 1, None), xp.float64)
+        weights = xp.astype(X.shape[1] / observed, X.dtype)
+        norms = xp.vecdot(values, values) * weights
+        return cls(values, holes.missing, weights, norms, prior, *recurring_patterns(holes.missing))
+
+    def squared_norms(self) -> Array:
+        """Return ‖[y]_Ω‖² m/|Ω| of every sample."""
+        return self.norms
+
+    def take(self, rows: Array) -> Array:
+        """Return some samples, with zeros where entries are missing."""
+        return namespace(self.values).take(self.values, rows, axis=0)
+
+    def fits(self, bases: Array, points: Array | None) -> Iterator[MaskedFit]:
+        """Yield how all subspaces fit each chunk; see `CompleteBlock.fits`."""
+        xp = namespace(bases)
+        starts, n_subspaces, m, s = bases.shape
+        flat = xp.reshape(bases, (starts * n_subspaces, m, s))
+        pairs = pairwise_products(flat)
+        inverse = None if self.shared is None else self._inverses(pairs)
+        affine = None if points is None else _AffineTerms.of(self, flat, points)
+        for which in self._slices(flat.shape[0], s):
+            values = self.values[which, :]
+            missing = xp.astype(self.missing[which, :], values.dtype)
+            right = transpose(flat) @ transpose(values)  # (k, s, n)
+            if affine is not None:
+                cross, lift = affine.at(values, missing)
+                right = right + cross
+            if inverse is None or self.patterns is None:
+                systems = self._systems(pairs, missing)
+                theta = solve_packed(systems, xp.asarray(right, copy=True))
+            else:
+                own = xp.take(inverse, self.patterns[which], axis=1)  # (k, n, s, s)
+                theta = xp.permute_dims(right, (0, 2, 1))[..., None, :] @ own
+                theta = xp.permute_dims(theta[:, :, 0, :], (0, 2, 1))
+            gains = xp.sum(right * theta, axis=1)
+            if affine is not None:
+                gains = gains + lift
+            gains = xp.reshape(gains * self.weights[which], (starts, n_subspaces, -1))
+            theta = xp.reshape(theta, (starts, n_subspaces, s, -1))
+            yield MaskedFit(self, which, values, missing, bases, points, theta, gains)
+
+    def _slices(self, k: int, s: int) -> list[slice]:
+        """Return which rows to visit at once, so that k systems each stay in the memory bound."""
+        n, m = self.values.shape
+        per_row = item_bytes(self.values) * (2 * m + 2 * k * s * (s + 1))
+        bound = CHUNK_MAX_BYTES if is_host(self.values) else DEVICE_CHUNK_BYTES
+        return row_slices(n, max(1, min(rows_at_once(self.values), bound // per_row)))
+
+    def _systems(self, pairs: Array, missing: Array) -> Array:
+        """Return I - (1-ρ) [D]ᵀ[D] over the missing rows, packed: (k, s(s+1)/2, n).
+
+        Since D is orthonormal this is the Gram matrix over the observed rows (plus the prior), and
+        where little is missing it is near the identity and loses no digits.
+        """
+        xp = namespace(pairs)
+        k, t, m = pairs.shape
+        gram = xp.reshape(xp.reshape(pairs, (k * t, m)) @ transpose(missing), (k, t, -1))
+        return self._shifted(gram)
+
+    def _shifted(self, gram: Array) -> Array:
+        """Turn packed [D]ᵀ[D] over the missing rows into the systems, in place."""
+        gram *= -(1.0 - self.prior)
+        s = int((2 * gram.shape[1]) ** 0.5)
+        # Where |Ω| ≤ s and there is no prior the system is singular; such rows are not learned
+        # from, but new ones may come: the smallest shift keeps their coefficients finite.
+        unit = 1.0 + 4.0 * namespace(gram).finfo(gram.dtype).eps
+        for i in range(s):
+            gram[:, i * s - i * (i - 1) // 2, :] += unit
+        return gram
+
+    def _inverses(self, pairs: Array) -> Array:
+        """Return the inverse of every system of every shared pattern: (k, n_patterns, s, s)."""
+        xp = namespace(pairs)
+        systems = self._systems(pairs, xp.astype(self.shared, pairs.dtype))
+        k, t, n = systems.shape
+        s = int((2 * t) ** 0.5)
+        full = zeros((k, n, s, s), pairs)
+        position = 0
+        for i in range(s):
+            for j in range(i, s):
+                full[:, :, i, j] = systems[:, position, :]
+                full[:, :, j, i] = systems[:, position, :]
+                position += 1
+        return xp.linalg.inv(full)
+
+    def filled(
+        self, values: Array, missing: Array, basis: Array, point: Array | None, theta: Array
+    ) -> Array:
+        """Return samples of one subspace with their missing entries filled, ŷ.
+
+        `theta` has the shape (n, subspace_dim).
+        """
+        filled = theta @ transpose(basis)
+        if point is not None:
+            filled += point
+        filled *= missing
+        filled *= 1.0 - self.prior
+        filled += values
+        return filled
+
+    def own_fits(
+        self, bases: Array, points: Array | None, labels: Array
+    ) -> Iterator[tuple[list[Array], list[Array]]]:
+        """Yield rows and coefficients of the members of every subspace, chunk by chunk.
+
+        Where the labels stand, nothing but the fit of each sample to its own subspace is needed:
+        1/L of the systems of an assignment, those of all subspaces eliminated together.
+
+        Parameters
+        ----------
+        bases : array of shape (n_subspaces, n_features, subspace_dim)
+        points : array of shape (n_subspaces, n_features) or None
+        labels : array of shape (n_samples,)
+        """
+        n_subspaces, _, s = bases.shape
+        pairs = pairwise_products(bases)
+        affine = None if points is None else _AffineTerms.of(self, bases, points[None, ...])
+        for which in self._slices(1, s):
+            own = labels[which]
+            members = [rows + which.start for rows in members_of(own, n_subspaces)]
+            systems = zeros((1, pairs.shape[1], own.shape[0]), bases)
+            right = zeros((1, s, own.shape[0]), bases)
+            slices, begin = [], 0
+            for p, rows in enumerate(members):
+                values, missing = self.rows(rows)
+                here = slice(begin, begin + values.shape[0])
+                systems[0, :, here] = pairs[p, ...] @ transpose(missing)
+                right[0, :, here] = transpose(bases[p, ...]) @ transpose(values)
+                if affine is not None:
+                    right[0, :, here] += affine.at(values, missing)[0][p, ...]
+                slices.append(here)
+                begin = here.stop
+            solution = solve_packed(self._shifted(systems), right)[0, ...]
+            yield members, [transpose(solution[:, here]) for here in slices]
+
+    def rows(self, rows: Array) -> tuple[Array, Array]:
+        """Return values and mask (1 where missing) of some rows."""
+        xp = namespace(self.values)
+        values = xp.take(self.values, rows, axis=0)
+        return values, xp.astype(xp.take(self.missing, rows, axis=0), values.dtype)
+
+    def own_coefficients(self, bases: Array, labels: Array) -> Array:
+        """Return θ of every sample for the basis that it is assigned to, (n_samples, s)."""
+        fits = self.own_fits(bases, None, labels)
+        return namespace(bases).concat([unsorted(*part) for part in fits], axis=0)
+
+    def completed(
+        self, bases: Array, points: Array | None, labels: Array
+    ) -> tuple[CompleteBlock, Array]:
+        """Return the filled samples and their weights: what a minimiser of the majoriser sees."""
+        parts = []
+        for members, thetas in self.own_fits(bases, points, labels):
+            filled = [
+                self.filled(
+                    *self.rows(rows), bases[p, ...], None if points is None else points[p, :], own
+                )
+                for p, (rows, own) in enumerate(zip(members, thetas, strict=True))
+            ]
+            parts.append(unsorted(members, filled))
+        values = namespace(bases).concat(parts, axis=0)
+        return CompleteBlock(values, None, rows_at_once(values)), self.weights
+
+
+@dataclass(frozen=True)
+class _AffineTerms:
+    """What points c_l of affine subspaces add to right-hand sides and gains."""
+
+    factors: Array
+    """D_l ∘ c_l and c_l ∘ c_l, which the mask is multiplied with: (k, s + 1, n_features)."""
+    inside: Array
+    """D_lᵀc_l: (k, s, 1)."""
+    points: Array
+    """c_l: (k, n_features)."""
+    prior: float
+
+    @classmethod
+    def of(cls, block: MaskedBlock, flat: Array, points: Array) -> _AffineTerms:
+        xp = namespace(flat)
+        c = xp.reshape(points, (flat.shape[0], flat.shape[1]))
+        rows = xp.concat([transpose(flat), c[:, None, :]], axis=1) * c[:, None, :]
+        return cls(rows, transpose(flat) @ c[..., None], c, block.prior)
+
+    def at(self, values: Array, missing: Array) -> tuple[Array, Array]:
+        """Return -Dᵀc + (1-ρ)[D]ᵀ[c]_Ωᶜ, (k, s, n), and 2cᵀy - ‖c‖² + (1-ρ)‖[c]_Ωᶜ‖², (k, n)."""
+        xp = namespace(values)
+        k, t, m = self.factors.shape
+        hidden = xp.reshape(self.factors, (k * t, m)) @ transpose(missing)
+        hidden = (1.0 - self.prior) * xp.reshape(hidden, (k, t, -1))
+        squares = xp.sum(self.points * self.points, axis=1)[:, None]
+        lift = 2.0 * (self.points @ transpose(values)) - squares + hidden[:, -1, :]
+        return hidden[:, :-1, :] - self.inside, lift
+
+
+@dataclass(frozen=True)
+class MaskedFit:
+    """A chunk of rows with missing entries against all subspaces of all starts."""
+
+    block: MaskedBlock
+    which: slice
+    values: Array
+    missing: Array
+    """1 where missing, else 0, in the dtype of the values."""
+    bases: Array
+    points: Array | None
+    coefficients: Array
+    """θ: (n_starts, n_subspaces, subspace_dim, n)."""
+    gains: Array
+    """Weighted squared norm minus weighted residual and prior: (n_starts, n_subspaces, n)."""
+
+    @property
+    def weights(self) -> Array:
+        """m/|Ω_i| of the rows."""
+        return self.block.weights[self.which]
+
+    def norms(self) -> Array:
+        """Return ‖[y]_Ω‖² m/|Ω| of the rows."""
+        return self.block.norms[self.which]
+
+    def member_sums(self, labels: Array) -> dict[str, Array]:
+        """Return what a power step needs of the members of every subspace."""
+        xp = namespace(self.bases)
+        starts, n_subspaces, m, s = self.bases.shape
+        if not is_host(self.bases):
+            return self.weighted_sums(member_mask(labels, n_subspaces, self.bases.dtype))
+        products = zeros((starts, n_subspaces, s, m), self.bases)
+        blank = self._blank()
+        for r in range(starts):
+            for p, members in enumerate(members_of(labels[r, :], n_subspaces)):
+                theta = xp.take(self.coefficients[r, p, ...], members, axis=1)
+                values = xp.take(self.values, members, axis=0)
+                missing = xp.take(self.missing, members, axis=0)
+                weights = xp.take(self.weights, members)
+                point = None if self.points is None else self.points[r, p, :]
+                filled = self.block.filled(
+                    values, missing, self.bases[r, p, ...], point, transpose(theta)
+                )
+                weighted = theta * weights
+                products[r, p, ...] = weighted @ filled
+                if blank:
+                    blank["coefficients"][r, p, :] = xp.sum(weighted, axis=1)
+                    blank["totals"][r, p, :] = weights @ filled
+                    blank["mass"][r, p] = xp.sum(weights)
+        return {**blank, "products": transpose(products)}
+
+    def weighted_sums(self, weights: Array) -> dict[str, Array]:
+        """Return the same with responsibilities, (n_starts, n_subspaces, n)."""
+        xp = namespace(self.bases)
+        starts, n_subspaces, m, s = self.bases.shape
+        weights = weights * self.weights
+        weighted = self.coefficients * weights[:, :, None, :]
+        # The observed entries of all subspaces in one product; the filled ones, which differ
+        # from subspace to subspace, in two thin products each.
+        products = xp.reshape(weighted, (starts * n_subspaces * s, -1)) @ self.values
+        products = xp.reshape(products, (starts, n_subspaces, s, m))
+        blank = self._blank()
+        if blank:
+            flat = xp.reshape(weights, (starts * n_subspaces, -1)) @ self.values
+            blank["totals"] = xp.reshape(flat, (starts, n_subspaces, m))
+            blank["coefficients"], blank["mass"] = xp.sum(weighted, axis=3), xp.sum(weights, axis=2)
+        kept = 1.0 - self.block.prior
+        for r in range(starts):
+            for p in range(n_subspaces):
+                filled = transpose(self.bases[r, p, ...] @ self.coefficients[r, p, ...])
+                if self.points is not None:
+                    filled = filled + self.points[r, p, :]
+                filled = filled * self.missing
+                products[r, p, ...] += kept * (weighted[r, p, ...] @ filled)
+                if blank:
+                    blank["totals"][r, p, :] += kept * (weights[r, p, :] @ filled)
+        return {**blank, "products": transpose(products)}
+
+    def _blank(self) -> dict[str, Array]:
+        """Return zeros for the sums that only affine subspaces need."""
+        if self.points is None:
+            return {}
+        starts, n_subspaces, m, s = self.bases.shape
+        return {
+            "coefficients": zeros((starts, n_subspaces, s), self.bases),
+            "totals": zeros((starts, n_subspaces, m), self.bases),
+            "mass": zeros((starts, n_subspaces), self.bases),
+        }

@@ -1,0 +1,261 @@
+"""What a row is: complete, or with entries missing.
+
+A block of rows answers one question, for every chunk of it: how well do all subspaces of all starts
+fit these rows (`fits`)? What comes back can sum what an update needs. Complete rows are here, rows
+with missing entries in `masked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polyspan.arrays import (
+    Array,
+    chunk_rows,
+    is_host,
+    item_bytes,
+    keep_freed_memory,
+    namespace,
+    row_slices,
+    rows_at_once,
+    transpose,
+    unfilled,
+)
+from polyspan.data.measure import RowMap
+from polyspan.union._solve.sums import member_mask, member_sums, totals_of, weighted_sums
+
+
+@dataclass(frozen=True)
+class Observation:
+    """How rows as they come become a block to work on, in units that all blocks share."""
+
+    dtype: Any
+    mean: Array | None = None
+    """In working units."""
+    explicit: bool = False
+    """Whether rows are centred before products, not after."""
+    scale: float = 1.0
+    holes: bool = False
+    """Whether entries may be missing."""
+    least: int = 0
+    """With missing entries: rows with no more observed ones than this are left out."""
+    prior: float = 0.0
+    """ρ, the weight of filled-in entries."""
+    row_map: RowMap | None = None
+
+    def block(self, raw: Array) -> Any:
+        """Return a block, or None where it has no rows to learn from."""
+        keep_freed_memory()
+        X = np.asarray(raw, dtype=self.dtype)
+        if not len(X):
+            return None
+        if self.row_map is not None:
+            X = self.row_map(X)
+        if self.holes:
+            from polyspan.union._solve.masked import MaskedBlock
+
+            return MaskedBlock.of(X, self.mean, self.scale, self.prior, self.least)
+        if self.scale != 1.0:
+            X = X * self.scale
+        size = chunk_rows(X.shape[1], item_bytes(X))
+        return CompleteBlock(X, self.mean, size, None if self.explicit else self.mean)
+
+    def learned(self, raw: Array) -> np.ndarray:
+        """Tell which rows have enough observed entries to be learned from."""
+        observed: np.ndarray = (~np.isnan(np.asarray(raw, dtype=self.dtype))).sum(axis=1)
+        return observed > self.least
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Bases of all starts side by side, ready for one product with a chunk of rows."""
+
+    matrix: Array
+    """D_lᵀ of all starts below each other, (n_starts * n_subspaces * subspace_dim, n_features).
+
+    Rows, not columns, as projections have the samples along their last axis: products with a
+    long last axis are a fifth faster, and sums over a subspace run along it.
+    """
+    shift: Array | None
+    """Projections of the offset of the rows, or None where they have none."""
+    shape: tuple[int, int, int, int]
+    """(n_starts, n_subspaces, n_features, subspace_dim)."""
+    points: Array | None = None
+    """2c_l of affine subspaces, (n_starts * n_subspaces, n_features), or None."""
+    lift: Array | None = None
+    """‖c_l‖² plus 2c_l times the offset of the rows."""
+
+    @classmethod
+    def of(cls, bases: Array, offset: Array | None = None, points: Array | None = None) -> Stacked:
+        """Stack bases for rows from which `offset` is still to be subtracted.
+
+        `points`, of shape (n_starts, n_subspaces, n_features), are points c_l of affine
+        subspaces: projections are then D_lᵀ(y - c_l).
+        """
+        xp = namespace(bases)
+        starts, n_subspaces, m, s = bases.shape
+        matrix = xp.reshape(transpose(bases), (starts * n_subspaces * s, m))
+        shift = None if offset is None else matrix @ offset
+        shape = (starts, n_subspaces, m, s)
+        if points is None:
+            return cls(matrix, shift, shape)
+        own = xp.reshape(points[..., None, :] @ bases, (starts * n_subspaces * s,))
+        double = 2.0 * xp.reshape(points, (starts * n_subspaces, m))
+        lift = xp.reshape(xp.sum(points * points, axis=2), (starts * n_subspaces,))
+        if offset is not None:
+            shift, lift = shift + own, lift + double @ offset
+        return cls(matrix, own if offset is None else shift, shape, double, lift)
+
+
+def project(chunk: Array, stacked: Stacked) -> Array:
+    """Return D_lᵀy of every row with every basis, (n_starts, n_subspaces, subspace_dim, n)."""
+    starts, n_subspaces, _, s = stacked.shape
+    if is_host(chunk) and item_bytes(chunk) == 4:
+        # In single precision a CPU multiplies the other way round a sixth to a third faster,
+        # which is more than turning the result costs.
+        projections = unfilled((stacked.matrix.shape[0], chunk.shape[0]), chunk)
+        projections[...] = transpose(chunk @ transpose(stacked.matrix))
+    else:
+        projections = stacked.matrix @ transpose(chunk)
+    if stacked.shift is not None:
+        projections -= stacked.shift[:, None]
+    return namespace(chunk).reshape(projections, (starts, n_subspaces, s, chunk.shape[0]))
+
+
+def energies(projections: Array) -> Array:
+    """Return ‖D_lᵀy‖², (n_starts, n_subspaces, n).
+
+    An accelerator waits for memory, and a norm reads the projections once, where the squares
+    would be written and read again.
+    """
+    xp = namespace(projections)
+    if is_host(projections):
+        return xp.sum(projections * projections, axis=2)
+    norms = xp.linalg.vector_norm(projections, axis=2)
+    return norms * norms
+
+
+@dataclass(frozen=True)
+class CompleteBlock:
+    """Samples as rows of X minus `mean`, visited chunk by chunk, without a copy of X.
+
+    Subtracting the mean after a product with thin bases costs nothing, but where it outweighs the
+    spread it costs digits: there (no `offset`) the chunks themselves are centred.
+    """
+
+    X: Array
+    mean: Array | None
+    size: int
+    offset: Array | None = None
+    """The mean where it is still to be subtracted from the rows of a chunk, else None."""
+    norms: Array | None = None
+    """Squared norms of the centred samples, where they are known."""
+
+    def fits(self, bases: Array, points: Array | None) -> Iterator[CompleteFit]:
+        """Yield how all subspaces fit each chunk.
+
+        Parameters
+        ----------
+        bases : array of shape (n_starts, n_subspaces, n_features, subspace_dim)
+        points : array of shape (n_starts, n_subspaces, n_features) or None
+        """
+        stacked = Stacked.of(bases, self.offset, points)
+        starts, n_subspaces, _, s = bases.shape
+        columns = starts * n_subspaces * (s + (points is not None))
+        size = min(self.size, rows_at_once(self.X, columns))
+        for which in row_slices(self.X.shape[0], size):
+            chunk = self.X[which, :]
+            if self.mean is not None and self.offset is None:
+                chunk = chunk - self.mean
+            coefficients = project(chunk, stacked)
+            gains = energies(coefficients)
+            if stacked.points is not None and stacked.lift is not None:
+                lifted = stacked.points @ transpose(chunk) - stacked.lift[:, None]
+                gains = gains + namespace(chunk).reshape(lifted, gains.shape)
+            yield CompleteFit(self, which, chunk, coefficients, gains, points is not None)
+
+    def squared_norms(self) -> Array:
+        """Return ‖y‖² of every sample."""
+        if self.norms is not None:
+            return self.norms
+        xp = namespace(self.X)
+        slices = row_slices(self.X.shape[0], self.size)
+        parts = [xp.sum(c * c, axis=1) for c in (self.centred(which) for which in slices)]
+        return xp.concat(parts, axis=0)
+
+    def centred(self, which: slice) -> Array:
+        """Return some rows with the mean subtracted."""
+        chunk = self.X[which, :]
+        return chunk if self.mean is None else chunk - self.mean
+
+    def take(self, rows: Array) -> Array:
+        """Return some samples, centred."""
+        chosen = namespace(self.X).take(self.X, rows, axis=0)
+        return chosen if self.mean is None else chosen - self.mean
+
+    def own_coefficients(self, bases: Array, labels: Array) -> Array:
+        """Return D_lᵀy of every sample with the basis that it is assigned to."""
+        xp = namespace(bases)
+        parts = [
+            xp.take_along_axis(fit.coefficients[0, ...], labels[fit.which][None, None, :], axis=0)[
+                0, ...
+            ]
+            for fit in self.fits(bases[None, ...], None)
+        ]
+        return transpose(xp.concat(parts, axis=1))
+
+    def completed(
+        self, bases: Array, points: Array | None, labels: Array
+    ) -> tuple[CompleteBlock, None]:
+        """Return the samples to update from: these, each of weight 1."""
+        return self, None
+
+
+@dataclass(frozen=True)
+class CompleteFit:
+    """A chunk of complete rows against all subspaces of all starts."""
+
+    block: CompleteBlock
+    which: slice
+    chunk: Array
+    """The rows; what `block.offset` says is still to be subtracted."""
+    coefficients: Array
+    """D_lᵀ(y - c_l): (n_starts, n_subspaces, subspace_dim, n)."""
+    gains: Array
+    """‖y‖² minus the squared residual: (n_starts, n_subspaces, n).
+
+    The energy for linear subspaces; for affine ones ‖D_lᵀ(y - c_l)‖² + 2c_lᵀy - ‖c_l‖².
+    """
+    affine: bool
+
+    weights = None
+    """Complete rows count alike."""
+
+    def norms(self) -> Array:
+        """Return ‖y‖² of the rows."""
+        known = self.block.norms
+        if known is not None:
+            return known[self.which]
+        rows = self.block.centred(self.which)
+        return namespace(rows).vecdot(rows, rows)
+
+    def member_sums(self, labels: Array) -> dict[str, Array]:
+        """Return what a power step needs of the members of every subspace."""
+        coefficients, products = member_sums(self.chunk, self.coefficients, labels)
+        found = {"coefficients": coefficients, "products": products}
+        if self.affine:
+            members = member_mask(labels, self.coefficients.shape[1], self.chunk.dtype)
+            found["totals"] = totals_of(self.chunk, members)
+        return found
+
+    def weighted_sums(self, weights: Array) -> dict[str, Array]:
+        """Return the same with responsibilities, (n_starts, n_subspaces, n)."""
+        coefficients, products = weighted_sums(self.chunk, self.coefficients, weights)
+        found = {"coefficients": coefficients, "products": products}
+        if self.affine:
+            found["totals"] = totals_of(self.chunk, weights)
+        return found

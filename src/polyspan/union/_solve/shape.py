@@ -1,0 +1,296 @@
+r"""What a subspace is: linear, through the mean of the samples, or affine.
+
+A solver holds frames, arrays of shape (…, n_features, n_columns). For linear subspaces a frame is
+the basis D_l. For affine ones it is [D_l c_l], with c_l a point of the subspace relative to the
+mean of the samples. With b_l = (I - D_lD_lᵀ)c_l, the point of it that is nearest to the mean, the
+metric of the paper is extended by the distance of these, in units of the mean squared norm v of the
+centred samples, so that it stays without dimension:
+
+.. math:: F_1 = \sum_{l \ne p} \left(d_u^2(S_l, S_p) + \|b_l - b_p\|^2 / v\right)
+          + \lambda \sum_i \|(I - D_{l_i} D_{l_i}^T)(y_i - c_{l_i})\|^2
+
+F1 does not depend on which point of its subspace c_l is. It is kept where the members have their
+mean, so that a basis turns about them: about a distant point it could hardly turn at all. With
+subspace_dim=0 only the points are left: k-means whose centres are pulled together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, transpose
+from polyspan.geometry import closeness, orthonormal_columns, orthonormal_step, side_by_side
+from polyspan.union._solve.sums import Sums
+
+#: Multiplies a thin block by what the points of affine subspaces add to A_l.
+Draw = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class ObjectiveWeights:
+    """How a step weighs fit against closeness, given λ, scaled so that neither exceeds 1.
+
+    A_l = closeness Σ_{p≠l} D_pD_pᵀ + fit S_l, with S_l the scatter of the members of subspace l.
+    """
+
+    closeness: float
+    fit: float
+
+    @classmethod
+    def of(cls, lam: float) -> ObjectiveWeights:
+        """Return the weights for λ; for λ=∞ closeness has none."""
+        return cls(0.0 if math.isinf(lam) else min(1.0, 2.0 / lam), min(1.0, lam / 2.0))
+
+
+def power_step(bases: Array, products: Array, weights: ObjectiveWeights) -> Array:
+    """Take one power step for all subspaces of all starts at once.
+
+    With W = [D_1 … D_L], minimising F1 is maximising ‖WᵀW‖² + λ Σ tr(D_lᵀS_lD_l), since the
+    diagonal blocks of WᵀW are identities. Both terms are convex in W (the first is a Schatten
+    norm to the fourth), so the tangent at W is a lower bound, which orthonormal bases of the
+    blocks of its gradient, D_l ← orth(Σ_p D_pD_pᵀD_l + λ/2 S_lD_l), maximise: the objective never
+    rises. The sum has p=l in it; without that the bound would hold for one l at a time only, and
+    all subspaces could not be stepped in one product.
+
+    Parameters
+    ----------
+    bases, products : array of shape (n_starts, n_subspaces, n_features, subspace_dim)
+        `products` holds S_lD_l, which the assignment has made already.
+    """
+    xp = namespace(bases)
+    starts, n_subspaces, m, s = bases.shape
+    if s == 0:
+        return bases
+    gradient = products if weights.fit == 1.0 else weights.fit * products
+    if weights.closeness and n_subspaces > 1:
+        wide = side_by_side(bases)
+        others = wide @ (weights.closeness * (transpose(wide) @ wide))
+        others = xp.permute_dims(xp.reshape(others, (starts, m, n_subspaces, s)), (0, 2, 1, 3))
+        gradient = gradient + others
+    else:
+        # A shift by a rounding unit changes no result, keeps S_l semidefinite, and where S_lD_l
+        # has not full rank (few members, or none) keeps the old directions.
+        size = xp.max(xp.abs(gradient), axis=(2, 3), keepdims=True)
+        shift = xp.where(size > 0, size * machine_epsilon(bases), xp.ones_like(size))
+        gradient = gradient + shift * bases
+    return orthonormal_step(gradient)
+
+
+class Shape(Protocol):
+    """What a solver asks of a kind of subspaces."""
+
+    n_points: int
+    """Columns of a frame that are points: 0 or 1."""
+
+    def split(self, frames: Array) -> tuple[Array, Array | None]:
+        """Return bases and points (or None) of frames."""
+
+    def closeness(self, frames: Array) -> Array:
+        """Return the first term of F1 for every start."""
+
+    def step(self, frames: Array, sums: Sums, weights: ObjectiveWeights) -> Array:
+        """Take a power step."""
+
+    def fit_basis(self, samples: Array, old: Array) -> Array:
+        """Return a frame of the span of some samples, completed by columns of `old`."""
+
+    def move_point(
+        self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
+    ) -> tuple[Array | None, Draw | None]:
+        """Return the best point of subspace p of one start, and its term in A_l."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Subspaces through the mean; a frame is a basis."""
+
+    n_points = 0
+
+    def split(self, frames: Array) -> tuple[Array, Array | None]:
+        """Return the bases; there are no points."""
+        return frames, None
+
+    def closeness(self, frames: Array) -> Array:
+        """Return Σ d_u² over pairs, for every start."""
+        return closeness(frames)
+
+    def step(self, frames: Array, sums: Sums, weights: ObjectiveWeights) -> Array:
+        """Take a power step; see `power_step`."""
+        return power_step(frames, sums.products, weights)
+
+    def fit_basis(self, samples: Array, old: Array) -> Array:
+        """Return the leading directions of samples, as many as `old` has columns."""
+        return leading_directions(samples, old)
+
+    def move_point(
+        self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
+    ) -> tuple[Array | None, Draw | None]:
+        """Return nothing: the mean stays."""
+        return None, None
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Subspaces with a point of their own; a frame is [D_l c_l]."""
+
+    unit: Any
+    """The v that makes distances of points comparable with those of subspaces.
+
+    A number, or an array with one for every start: the starts of many problems.
+    """
+    n_points = 1
+
+    def split(self, frames: Array) -> tuple[Array, Array | None]:
+        """Return bases and points."""
+        return frames[..., :-1], frames[..., -1]
+
+    def closeness(self, frames: Array) -> Array:
+        """Return the first term of F1 for every start: how far the subspaces are apart."""
+        bases, points = frames[..., :-1], frames[..., -1]
+        feet = points - along(bases, points)
+        apart = feet - namespace(feet).mean(feet, axis=1, keepdims=True)
+        spread = 2.0 * points.shape[1] * float64_sum(apart * apart, axis=(1, 2))
+        near = closeness(bases) if bases.shape[-1] else 0.0
+        return near + spread / self.unit
+
+    def step(self, frames: Array, sums: Sums, weights: ObjectiveWeights) -> Array:
+        """Move every point to its optimum, then take a power step about the new points."""
+        xp = namespace(frames)
+        bases, points = frames[..., :-1], frames[..., -1]
+        assert sums.products is not None
+        assert sums.coefficients is not None
+        assert sums.totals is not None
+        mass = sums.counts if sums.mass is None else sums.mass
+        mass = xp.astype(mass, bases.dtype)[..., None]
+        moved = self._moved(bases, points, sums.totals, mass, weights)
+        # The scatter about the old points is accurate; the shift to the new ones is thin.
+        about_old = sums.products - points[..., None] * sums.coefficients[..., None, :]
+        step = moved - points
+        excess = sums.totals - mass * points
+        inside = step[..., None, :] @ bases
+        products = (
+            about_old
+            - step[..., None] * (excess[..., None, :] @ bases)
+            - excess[..., None] * inside
+            + (mass * step)[..., None] * inside
+        )
+        if weights.closeness:
+            feet = xp.sum(moved - along(bases, moved), axis=1, keepdims=True)
+            drawn = drawn_together(moved, feet + 0.0 * moved, moved.shape[1], bases)
+            # `power_step` weighs products with `fit` and adds the closeness of bases itself.
+            products = products + self._tie(weights, drawn) * drawn
+        return join(power_step(bases, products, weights), moved)
+
+    def fit_basis(self, samples: Array, old: Array) -> Array:
+        """Return a frame of the affine span of some samples."""
+        mean = namespace(samples).mean(samples, axis=0)
+        return join(leading_directions(samples - mean, old[..., :-1]), mean)
+
+    def move_point(
+        self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
+    ) -> tuple[Array | None, Draw | None]:
+        """Return the best point of subspace p of one start, and its term in A_l."""
+        bases, points = frames[..., :-1], frames[..., -1]
+        feet = points - along(bases, points)
+        others = namespace(feet).sum(feet, axis=0) - feet[p, :]
+        n_others = frames.shape[0] - 1
+        moved = self._optimum(bases[p, ...], points[p, :], others, total, mass, n_others, weights)
+        if not (weights.closeness and bases.shape[-1]):
+            return moved, None
+        factor = weights.closeness / self.unit
+        return moved, lambda block: factor * drawn_together(moved, others, n_others, block)
+
+    def _tie(self, weights: ObjectiveWeights, like: Array) -> Any:
+        """Return how many samples one other point counts for, to multiply an array with."""
+        tie = weights.closeness / weights.fit / self.unit
+        if not getattr(tie, "ndim", 0):
+            return tie
+        xp = namespace(like)
+        return xp.reshape(xp.astype(tie, like.dtype), (-1, *(1,) * (like.ndim - 1)))
+
+    def _moved(
+        self, bases: Array, points: Array, totals: Array, mass: Array, weights: ObjectiveWeights
+    ) -> Array:
+        """Move the points of all starts, one subspace after the other."""
+        xp = namespace(bases)
+        moved = xp.asarray(points, copy=True)
+        feet = xp.asarray(points - along(bases, points), copy=True)
+        n_others = points.shape[1] - 1
+        for p in range(points.shape[1]):
+            basis, others = bases[:, p, ...], xp.sum(feet, axis=1) - feet[:, p, :]
+            moved[:, p, :] = self._optimum(
+                basis, moved[:, p, :], others, totals[:, p, :], mass[:, p, :], n_others, weights
+            )
+            feet[:, p, :] = moved[:, p, :] - along(basis, moved[:, p, :])
+        return moved
+
+    def _optimum(
+        self, basis: Array, old: Array, others: Array, total: Array, mass: Array, n_others: int,
+        weights: ObjectiveWeights,
+    ) -> Array:  # fmt: skip
+        """Return the point that minimises F1, the basis and the other points fixed.
+
+        Across its subspace the samples and the other points draw it; along its subspace it goes
+        to the mean of the samples, which F1 does not mind.
+        """
+        xp = namespace(basis)
+        mean = xp.where(mass > 0, total / xp.where(mass > 0, mass, xp.ones_like(mass)), old)
+        if not weights.closeness or n_others == 0:
+            return mean
+        tie = self._tie(weights, others)
+        across = (tie * others + total) / (tie * n_others + mass)
+        return across + along(basis, mean - across)
+
+
+def join(bases: Array, points: Array | None) -> Array:
+    """Return frames [D_l c_l], or the bases where there are no points."""
+    if points is None:
+        return bases
+    return namespace(bases).concat([bases, points[..., None]], axis=-1)
+
+
+def along(bases: Array, points: Array) -> Array:
+    """Return the projections D_lD_lᵀc of a stack of points."""
+    return ((points[..., None, :] @ bases) @ transpose(bases))[..., 0, :]
+
+
+def drawn_together(points: Array, feet: Array, n: int, block: Array) -> Array:
+    """Return what the distance of the points adds to A_l, times a thin block.
+
+    -Σ‖b_l - b_p‖² is convex in the projections P_l, so its tangent, tr P_l M with
+    M = L ccᵀ - (Bcᵀ + cBᵀ) and B = Σ b_p, is a lower bound. For one l, the others fixed, it is
+    linear itself, with L-1 in place of L and the other feet alone in B. M has rank two and,
+    but for a multiple of the identity, which changes no eigenvector, is semidefinite.
+    """
+    xp = namespace(block)
+    tilt = feet - 0.5 * n * points
+    norms = xp.linalg.vector_norm(tilt, axis=-1) * xp.linalg.vector_norm(points, axis=-1)
+    shift = xp.maximum(xp.sum(tilt * points, axis=-1) + norms, xp.zeros_like(norms))
+    return (
+        shift[..., None, None] * block
+        - tilt[..., None] * (points[..., None, :] @ block)
+        - points[..., None] * (tilt[..., None, :] @ block)
+    )
+
+
+def leading_directions(samples: Array, old: Array) -> Array:
+    """Return the leading left singular vectors of samples (as rows), as many as `old` has columns.
+
+    Where the samples are too few, columns of `old` fill up.
+    """
+    xp = namespace(old)
+    s = old.shape[1]
+    if s == 0:
+        return old
+    u, _, _ = xp.linalg.svd(transpose(samples), full_matrices=False)
+    if u.shape[1] < s:
+        u = xp.concat([u, old], axis=1)
+    return orthonormal_columns(u[:, :s])
+
+
+def shape_of(affine: bool, unit: float) -> Any:
+    """Return the shape that an option asks for."""
+    return Affine(unit or 1.0) if affine else Linear()

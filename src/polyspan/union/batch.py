@@ -1,0 +1,189 @@
+"""`MiCUSaL` for many problems of one shape."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from polyspan.arrays import (
+    CHUNK_MAX_BYTES,
+    DEVICE_CHUNK_BYTES,
+    Array,
+    as_array,
+    is_host,
+    is_numpy,
+    item_bytes,
+    limit_threads,
+    machine_epsilon,
+    namespace,
+    pass_work,
+    power_of_two_scale,
+    row_slices,
+    to_numpy,
+)
+from polyspan.checks import check_device, warn_user
+from polyspan.union._solve.alternation import Rules
+from polyspan.union.batch_group import BatchFit, GroupFit, Starts, fit_group
+from polyspan.union.micusal import MiCUSaL
+from polyspan.union.plan import Plan, check_plan, plan_of
+from polyspan.union.reading import Data
+
+__all__ = ["BatchFit", "fit_micusal"]
+
+
+def fit_micusal(
+    X: Any,
+    n_subspaces: int = 3,
+    subspace_dim: int = 1,
+    *,
+    lam: float = 4.0,
+    init: Any = "anneal",
+    n_init: int | str = "auto",
+    solver: str = "power",
+    center: bool = True,
+    affine: bool = False,
+    anneal_steps: int = 80,
+    anneal_range: tuple[float, float] = (0.4, 0.05),
+    max_iter: int = 300,
+    tol: float = 1e-6,
+    random_state: Any = None,
+    max_bytes: int | None = None,
+) -> BatchFit:
+    """Fit `MiCUSaL` to every one of many problems of the same shape, as batched products.
+
+    Problem k is fitted as ``MiCUSaL(..., random_state=random_state).fit(X[k])`` would fit it, from
+    the same starts, to the same objective up to rounding (bases may differ by a rotation within
+    their subspace). Parameters mean what they mean there; there are no leave-one-out residuals, and
+    `solver` is "power". The array decides where the work is done: NumPy, PyTorch and CuPy arrays
+    stay on their device.
+
+    Parameters
+    ----------
+    X : array of shape (n_problems, n_samples, n_features)
+        Finite; never modified.
+    n_subspaces, subspace_dim, lam, n_init, center, affine, anneal_steps, anneal_range, max_iter, \
+            tol
+        As for `MiCUSaL`.
+    init : {"anneal", "random"} or array, default="anneal"
+        An array holds the bases to start from, (n_subspaces, n_features, subspace_dim) for all
+        problems, or with one more axis in front for each of them; with `affine` it has one column
+        more, a point of the subspace.
+    random_state : int, RandomState instance, None or sequence of n_problems ints, default=None
+        Draws the starts, whose bases all problems share; a sequence draws those of each problem
+        from a seed of its own. Points of affine subspaces are samples of their own problem, chosen
+        on the CPU.
+    max_bytes : int, default=None
+        Most that the projections of the problems in work may take; several times as much memory
+        is used in all. None: 64 MiB on a CPU, 4 GiB on an accelerator. There, large groups are
+        fast: give it a tenth of the memory.
+
+    Returns
+    -------
+    fit : BatchFit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.batch import fit_micusal
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> X = np.stack([
+    ...     make_union_of_subspaces((40, 40), n_features=20, subspace_dim=2, spread=0.4,
+    ...                             random_state=seed).X
+    ...     for seed in range(10)
+    ... ])
+    >>> fit = fit_micusal(X, 2, 2, random_state=0)
+    >>> fit.bases.shape, fit.labels.shape, bool(fit.converged.all())
+    ((10, 2, 20, 2), (10, 80), True)
+    """
+    parameters = MiCUSaL(
+        n_subspaces, subspace_dim, lam=lam, init=init, solver=solver, n_init=n_init, center=center,
+        affine=affine, anneal_steps=anneal_steps, anneal_range=anneal_range, max_iter=max_iter,
+        tol=tol,
+    )  # fmt: skip
+    parameters._validate_params()
+    if solver != "power":
+        raise ValueError(f"solver={solver!r}: batches are fitted by power steps, solver='power'")
+    plan = plan_of(
+        parameters, Rules(solver, max_iter, float(tol)), n_subspaces=n_subspaces,
+        subspace_dim=subspace_dim, affine=affine,
+    )  # fmt: skip
+    X = _checked(X)
+    n_problems, n, m = X.shape
+    check_plan(plan, Data(X[0, ...], m, n))
+    starts = Starts(plan, X, init, random_state)
+    if max_bytes is None:
+        max_bytes = CHUNK_MAX_BYTES if is_host(X) else DEVICE_CHUNK_BYTES
+    columns = plan.n_starts * plan.n_columns
+    size = max(1, min(n_problems, max_bytes // (n * columns * item_bytes(X))))
+    size = math.ceil(n_problems / math.ceil(n_problems / size))  # groups of one size
+    with limit_threads(pass_work(n, m, columns), n_problems):
+        groups = [
+            fit_group(plan, float(lam), X, starts, which, max_bytes)
+            for which in row_slices(n_problems, size)
+        ]
+    _warn(plan, groups)
+    return _joined([group.fit for group in groups])
+
+
+def _joined(fits: list[BatchFit]) -> BatchFit:
+    """Return the results of all groups as one."""
+    xp = namespace(fits[0].bases)
+    found = {name: [getattr(fit, name) for fit in fits] for name in BatchFit.__dataclass_fields__}
+    return BatchFit(**{k: xp.concat(v) for k, v in found.items() if v[0] is not None})
+
+
+def _checked(X: Any) -> Array:
+    X = as_array(X)
+    if hasattr(X, "dask"):
+        raise ValueError("X is a dask array: pass one group of problems after the other, computed")
+    xp = namespace(X)
+    if X.ndim != 3 or 0 in X.shape:
+        raise ValueError(
+            f"X has the shape {tuple(X.shape)}: (n_problems, n_samples, n_features) is needed, "
+            "none of them 0"
+        )
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(f"X is complex ({X.dtype}): pass real numbers, such as both parts")
+    if X.dtype not in (xp.float64, xp.float32):
+        X = xp.astype(X, xp.float64)
+    if not is_numpy(X):
+        check_device(X)
+    largest = to_numpy(xp.max(xp.abs(X), axis=(1, 2)))
+    if not np.isfinite(largest).all():
+        bad = np.flatnonzero(~np.isfinite(largest))
+        raise ValueError(
+            f"X contains NaN or infinity in {len(bad)} of {len(largest)} problems (the first is "
+            f"{bad[0]}): batches need complete data"
+        )
+    extremes = (largest.max(), np.min(largest, initial=np.inf, where=largest > 0))
+    if any(power_of_two_scale(float(v), machine_epsilon(X)) != 1.0 for v in extremes):
+        raise ValueError(
+            f"entries of X go from {largest.min():.3g} to {largest.max():.3g} in size, and their "
+            "squares would leave the range of the type: scale X"
+        )
+    return X
+
+
+def _warn(plan: Plan, groups: list[GroupFit]) -> None:
+    n = sum(group.fit.labels.shape[0] for group in groups)
+    narrow, empty = sum(g.n_narrow for g in groups), sum(g.n_empty for g in groups)
+    open_ = n - sum(int(to_numpy(group.fit.converged).sum()) for group in groups)
+    if narrow:
+        warn_user(
+            f"the samples of {narrow} of {n} problems span fewer directions than subspace_dim="
+            f"{plan.subspace_dim}: the other directions of the bases mean nothing"
+        )
+    if empty:
+        warn_user(
+            f"{empty} of {n} problems have subspaces without samples: lower n_subspaces, or raise "
+            "lam or n_init"
+        )
+    if open_:
+        warn_user(
+            f"{open_} of {n} problems did not converge to tol={plan.rules.tol} in max_iter="
+            f"{plan.rules.max_iter} iterations: raise max_iter or tol",
+            ConvergenceWarning,
+        )

@@ -1,0 +1,222 @@
+"""A group of problems that are worked on together: centre, draw starts, run, return the best."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from polyspan.arrays import (
+    Array,
+    float64_sum,
+    machine_epsilon,
+    moved_to,
+    namespace,
+    to_numpy,
+    transpose,
+)
+from polyspan.data.working import Working
+from polyspan.geometry import draw_bases, orthonormal_columns
+from polyspan.union._solve.annealing import temperatures
+from polyspan.union._solve.batched import Batch, affine_labels, cool, nearest, pool
+from polyspan.union._solve.batched_runs import Runs, best_of, learn, or_pooled
+from polyspan.union._solve.shape import join
+from polyspan.union.fitting import draw_points
+from polyspan.union.plan import Plan, checked_start, relative
+
+
+@dataclass(frozen=True)
+class BatchFit:
+    """What was learned about every problem; all arrays lie where X does."""
+
+    bases: Array
+    """Orthonormal bases: (n_problems, n_subspaces, n_features, subspace_dim)."""
+    labels: Array
+    """Subspace of every sample: (n_problems, n_samples)."""
+    means: Array
+    """Means that were subtracted; zero without centring: (n_problems, n_features)."""
+    objective: Array
+    """F1 at these labels and bases, in double precision: (n_problems,)."""
+    n_iter: Array
+    """Iterations of the alternation of the start that was kept: (n_problems,)."""
+    converged: Array
+    """Whether it ended by `tol`: (n_problems,)."""
+    anchors: Array | None = None
+    """Points of affine subspaces: (n_problems, n_subspaces, n_features); None for linear ones.
+
+    As `anchors_` of `MiCUSaL`: of each subspace the point nearest to the mean of its samples.
+    """
+
+
+@dataclass(frozen=True)
+class GroupFit:
+    """What was learned about a group of problems, and what to warn about."""
+
+    fit: BatchFit
+    n_narrow: int
+    """Problems whose samples span fewer directions than a subspace has."""
+    n_empty: int
+    """Problems with subspaces without samples."""
+
+
+class Starts:
+    """Where the runs of every problem start: given, or drawn by NumPy and moved."""
+
+    def __init__(self, plan: Plan, X: Array, init: Any, random_state: Any) -> None:
+        self._plan, self._like = plan, X
+        self.given = None if isinstance(init, str) else self._checked(to_numpy(init))
+        """Given frames, in the coordinates of the data: (P, L, m, columns), or None."""
+        several = hasattr(random_state, "__len__")
+        seeds = list(random_state) if several else [random_state]
+        if several and len(seeds) != X.shape[0]:
+            raise ValueError(
+                f"random_state has {len(seeds)} seeds for {X.shape[0]} problems: give one for each"
+            )
+        self._generators = [check_random_state(seed) for seed in seeds]
+        self._several = several
+        self._shared: list[tuple[np.ndarray, np.ndarray | None]] = []
+
+    def _checked(self, init: np.ndarray) -> Array:
+        xp, X, plan = namespace(self._like), self._like, self._plan
+        single = (plan.n_subspaces, X.shape[2], plan.subspace_dim + plan.affine)
+        shape = (X.shape[0], *single)
+        if init.ndim != 4:
+            frames = checked_start(init, single, X[0, ...], affine=plan.affine)
+            return xp.broadcast_to(frames[None, ...], shape)
+        if init.shape != shape:
+            columns = "subspace_dim + 1" if plan.affine else "subspace_dim"
+            raise ValueError(
+                f"init has the shape {init.shape}, but (n_problems, n_subspaces, n_features, "
+                f"{columns}) is {shape}"
+            )
+        flat = (shape[0] * shape[1], *shape[2:])
+        frames = checked_start(init.reshape(flat), flat, X[0, ...], affine=plan.affine)
+        return xp.reshape(frames, shape)
+
+    def given_about(self, means: Array, which: slice) -> Array | None:
+        """Return given frames of some problems, points relative to means (P, 1, m), or None."""
+        if self.given is None:
+            return None
+        return relative(self.given[which, ...], means, self._plan.affine)
+
+    def draw(self, batch: Batch, working: Working, which: slice) -> tuple[Array, Array]:
+        """Return starts of the pooled subspace, (P, m, s), and of the runs, (P, R, L, m, columns).
+
+        Drawn in the order in which `MiCUSaL` draws them. Where all problems have one generator,
+        they share the bases, and the points of each are drawn by a copy of that generator.
+        """
+        m = batch.X.shape[2]
+        if self._several:
+            drawn = [self._draw_bases(m, generator) for generator in self._generators[which]]
+        else:
+            drawn = self._shared = self._shared or [self._draw_bases(m, self._generators[0])]
+        pooled = _moved([first for first, _ in drawn], batch)
+        given = self.given_about(working.mean, which)
+        if given is not None:
+            return pooled, working.inward(given)[:, None, ...]
+        runs = _moved([second for _, second in drawn], batch)
+        return pooled, join(runs, self._draw_points(batch, which)) if self._plan.affine else runs
+
+    def _draw_bases(self, m: int, rng: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        plan = self._plan
+        pooled = draw_bases((m, plan.subspace_dim), rng)
+        if self.given is not None:
+            return pooled, None
+        return pooled, draw_bases((plan.n_starts, plan.n_subspaces, m, plan.subspace_dim), rng)
+
+    def _draw_points(self, batch: Batch, which: slice) -> Array:
+        host, shape = batch.on_host(), (self._plan.n_starts, self._plan.n_subspaces)
+        if self._several:
+            generators = self._generators[which]
+        else:
+            generators = [deepcopy(self._generators[0]) for _ in range(host.X.shape[0])]
+        points = [draw_points(host.problem(k), shape, rng) for k, rng in enumerate(generators)]
+        return moved_to(np.stack(points), batch.X)
+
+
+def _moved(drawn: list[Any], batch: Batch) -> Array:
+    """Return drawn arrays beside the data, one for each problem or one for all."""
+    a = moved_to(np.stack(drawn), batch.X, batch.X.dtype)
+    return namespace(a).broadcast_to(a, (batch.X.shape[0], *a.shape[1:]))
+
+
+def fit_group(
+    plan: Plan, lam: float, X: Array, starts: Starts, which: slice, max_bytes: int
+) -> GroupFit:
+    """Fit some of the problems: centre, draw, run all starts, keep the best of every problem."""
+    batch, working = _prepare(plan, lam, X[which, ...], starts, which)
+    xp, n = namespace(X), X.shape[1]
+    pooled_start, frames = starts.draw(batch, working, which)
+    frames = xp.asarray(transpose(frames), copy=True)
+    pooled, residual, ritz = pool(batch, transpose(pooled_start))
+    if plan.annealed:
+        # As for a single problem: no temperature of 0 where all samples lie in one subspace.
+        smallest = 1e4 * float(xp.finfo(frames.dtype).smallest_normal)
+        rounding = machine_epsilon(frames) * batch.total / n
+        units = xp.clip(xp.maximum(residual / n, rounding), smallest, None)
+        schedule = temperatures(1.0, *plan.anneal_range, plan.anneal_steps)
+        frames = cool(batch, frames, units, schedule)
+    best = best_of(learn(batch, frames, plan.rules, max_bytes))
+    best = or_pooled(batch, best, pooled, to_numpy(residual), plan.rules, max_bytes)
+    return GroupFit(
+        _outward(batch, working, best),
+        _count_narrow(ritz, max(batch.X.shape[1:])),
+        int((best.counts == 0).any(axis=(1, 2)).sum()),
+    )
+
+
+def _prepare(
+    plan: Plan, lam: float, X: Array, starts: Starts, which: slice
+) -> tuple[Batch, Working]:
+    """Return centred problems, in the spans of their samples where these are few."""
+    xp = namespace(X)
+    means = xp.zeros_like(X[:, :1, :])  # with an axis for the subspaces of a problem
+    if plan.center:
+        means = xp.astype(float64_sum(X, axis=1) / X.shape[1], X.dtype)[:, None, :]
+        X = X - means
+    span = _span(X, starts.given_about(means, which))
+    if span is not None:
+        X = X @ span
+        span = span[:, None, ...]
+    return Batch.of(X, lam, plan.affine), Working(means, 1.0, span, int(plan.affine))
+
+
+def _span(X: Array, given: Array | None) -> Array | None:
+    """Return bases of the samples (and starts) of every problem where these are few, or None."""
+    xp = namespace(X)
+    n_problems, _, m = X.shape
+    columns = [transpose(X)]
+    if given is not None:
+        wide = xp.permute_dims(given, (0, 2, 1, 3))
+        columns.append(xp.reshape(wide, (n_problems, m, -1)))
+    if sum(c.shape[2] for c in columns) >= m:
+        return None
+    return orthonormal_columns(xp.concat(columns, axis=2))
+
+
+def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:
+    """Return the best runs in the coordinates of the data."""
+    frames, means = best.frames, working.mean[:, 0, :]
+    found = working.outward(transpose(frames[:, 0, ...]))
+    n_iter, converged = (moved_to(v[:, 0], frames) for v in (best.n_iter, best.converged))
+    if batch.affine:
+        labels, objective = affine_labels(batch, frames)
+        bases, points = found[..., :-1], found[..., -1]
+        anchors = points + working.mean
+        return BatchFit(bases, labels, means, objective, n_iter, converged, anchors)
+    labels = nearest(batch, frames)[0][:, 0, :]
+    objective = moved_to(best.objective[:, 0], frames)
+    return BatchFit(found, labels, means, objective, n_iter, converged)
+
+
+def _count_narrow(ritz: Array, size: int) -> int:
+    """Count the problems whose samples span fewer directions than a subspace has."""
+    if not ritz.shape[1]:
+        return 0
+    values = np.sqrt(np.maximum(to_numpy(ritz), 0))
+    fraction = min(machine_epsilon(ritz) * size, 1e-3)  # as for a single problem
+    used = values > values.max(axis=1, keepdims=True) * fraction
+    return int((~used).any(axis=1).sum())

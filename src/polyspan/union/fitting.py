@@ -1,0 +1,265 @@
+"""The moves of a fit that the linear models share: start, run, store, warn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.cluster import kmeans_plusplus
+
+from polyspan._sklearn import plain_settings
+from polyspan.arrays import (
+    DEVICE_CHUNK_BYTES,
+    Array,
+    is_host,
+    item_bytes,
+    limit_threads,
+    machine_epsilon,
+    moved_to,
+    namespace,
+    pass_work,
+    to_numpy,
+    zeros,
+)
+from polyspan.checks import (
+    warn_about_rank,
+    warn_unconverged,
+    warn_user,
+    warn_where_together,
+)
+from polyspan.data.prediction import map_rows
+from polyspan.data.working import Working
+from polyspan.geometry import draw_bases, near_copies
+from polyspan.progress import FitProgress
+from polyspan.union._solve.alternation import Solution
+from polyspan.union._solve.alternation import learn as learn_by_alternation
+from polyspan.union._solve.annealing import anneal, pooled_residual, temperatures
+from polyspan.union._solve.problem import Problem
+from polyspan.union._solve.shape import join
+from polyspan.union.linear import LinearUnion
+from polyspan.union.plan import Plan, relative
+from polyspan.union.reading import Data
+
+# Starts share one product while all their projections fit in this many bytes.
+GROUP_BYTES = 8 << 20
+# Enough to draw a handful of points from; more would cost more than an iteration.
+MOST_CANDIDATES = 4096
+
+#: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
+Learn = Callable[..., list[Solution]]
+
+
+def draw_starts(
+    plan: Plan, problem: Problem, working: Working, given: Array | None, rng: Any
+) -> tuple[Array, Array]:
+    """Return where the pooled subspace starts, (m, s), and where the runs do, (R, L, m, columns).
+
+    Drawn by NumPy and moved: so a seed means the same start wherever the rows lie.
+    """
+    like = problem.rows.like
+    m, s = like.shape[1], plan.subspace_dim
+    pooled = moved_to(draw_bases((m, s), rng), like, like.dtype)
+    if given is not None:
+        return pooled, working.inward(relative(given, working.mean, plan.affine))[None, ...]
+    shape = (plan.n_starts, plan.n_subspaces, m, s)
+    starts = moved_to(draw_bases(shape, rng), like, like.dtype)
+    if plan.affine:
+        starts = join(starts, draw_points(problem, shape[:2], rng))
+    return pooled, starts
+
+
+def draw_points(problem: Problem, shape: tuple[int, int], rng: np.random.RandomState) -> Array:
+    """Draw samples far from each other, as points for affine subspaces to start from.
+
+    With points drawn evenly two flats often begin in one cluster and never part again.
+    """
+    n_starts, n_subspaces = shape
+    n, points = problem.rows.n_rows, []
+    for _ in range(n_starts):
+        some = np.arange(n)
+        if n > MOST_CANDIDATES:
+            some = np.sort(rng.choice(n, MOST_CANDIDATES))
+        candidates = to_numpy(problem.rows.take(some))
+        with plain_settings():
+            points.append(kmeans_plusplus(candidates, n_subspaces, random_state=rng)[0])
+    return moved_to(np.stack(points), problem.rows.like)
+
+
+def run_starts(
+    problem: Problem,
+    working: Working,
+    starts: tuple[Array, Array],
+    plan: Plan,
+    progress: FitProgress,
+    *,
+    learn: Learn | None = None,
+    choose: Callable[[Sequence[Solution]], Solution] | None = None,
+    or_pooled: bool = True,
+) -> Solution:
+    """Run all starts, in groups that share their products, and return the one to keep.
+
+    Parameters
+    ----------
+    starts : pair of arrays
+        From `draw_starts`.
+    learn, choose : callable, default=None
+        Another hard phase than Algorithm 1; another choice than the lowest criterion.
+    or_pooled : bool, default=True
+        Whether copies of one pooled subspace take over where no start ended below that.
+    """
+    pooled_start, frames = starts
+    learn = learn or partial(learn_by_alternation, rules=plan.rules)
+    like, n_starts = problem.rows.like, frames.shape[0]
+    n, m = problem.rows.n_rows, like.shape[1]
+    monitored = _Monitored(progress, lambda frames: fitted_attributes(problem, working, frames))
+    # Of rows that are elsewhere all starts share one pass: to read them costs more than anything.
+    together = n if problem.rows.in_memory else 1
+    group = GROUP_BYTES if is_host(like) else DEVICE_CHUNK_BYTES
+    size = max(1, min(n_starts, group // (together * plan.n_columns * item_bytes(frames))))
+    firsts = range(0, n_starts, size)
+    with limit_threads(pass_work(n, m, plan.n_columns * size), len(firsts)):
+        unit, ritz, pooled = pooled_residual(problem, pooled_start)
+        warn_about_rank(ritz, plan.subspace_dim, max(n, m), centred=plan.center)
+        run = delayed(_run_group)
+        groups = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
+            run(problem, frames[first : first + size, ...], unit, plan, first, monitored, learn)
+            for first in firsts
+        )  # fmt: skip
+        solutions = [found for group in groups for found in group]
+        best = solutions[0] if n_starts == 1 else (choose or first_of_the_best)(solutions)
+        if or_pooled and not plan.rules.leave_one_out:
+            best = _or_pooled(problem, best, pooled, learn)
+        return best
+
+
+@dataclass(frozen=True)
+class _Monitored:
+    """Who is told about the iterations, and what of."""
+
+    progress: FitProgress
+    fitted: Callable[[Array], dict[str, Any]]
+
+
+def _run_group(
+    problem: Problem,
+    frames: Array,
+    unit: float,
+    plan: Plan,
+    first: int,
+    monitored: _Monitored,
+    learn: Learn,
+) -> list[Solution]:
+    """Anneal (if asked), alternate and refill empty subspaces, for starts in one product."""
+    monitor = monitored.progress.monitor(first, monitored.fitted)
+    cooling = np.empty((0, frames.shape[0]))
+    if plan.annealed:
+        # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
+        smallest = 1e4 * float(namespace(frames).finfo(frames.dtype).smallest_normal)
+        mean = problem.total / problem.rows.n_rows
+        unit = max(unit, machine_epsilon(frames) * mean, smallest)
+        schedule = temperatures(unit, *plan.anneal_range, plan.anneal_steps)
+        loo = plan.rules.leave_one_out
+        frames, free = anneal(problem, frames, schedule, leave_one_out=loo, monitor=monitor)
+        cooling = to_numpy(free)
+    solutions = []
+    for k, solution in enumerate(learn(problem, frames, monitor=monitor)):
+        solutions.append(replace(solution, anneal_history=tuple(cooling[:, k].tolist())))
+        if monitor is not None:
+            monitored.progress.end_start(first + k)
+    return solutions
+
+
+def _or_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) -> Solution:
+    """Go on from copies of one pooled subspace where no start ended below that.
+
+    It happens where λ is so small for the scale of the data that the subspaces have come
+    together long before they have turned towards the data.
+    """
+    near = near_copies(pooled, best.frames.shape[0])[None, ...]
+    copies = namespace(pooled).broadcast_to(pooled, near.shape)
+    if problem.shape.n_points:
+        points = zeros(near.shape[:-1], near)
+        near, copies = join(near, points), join(copies, points)
+    _, sums = problem.assign(copies, with_products=False, keep=False)
+    value = float(problem.objective(copies, sums.energy)[0])
+    if best.objective <= value * (1 + 1e-9):
+        return best
+    together = learn(problem, near, monitor=None)[0]
+    return replace(together, anneal_history=best.anneal_history)
+
+
+def first_of_the_best(solutions: Sequence[Solution]) -> Solution:
+    """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
+    lowest = min(solution.criterion for solution in solutions)
+    enough = lowest + 1e-9 * abs(lowest)
+    return next(solution for solution in solutions if solution.criterion <= enough)
+
+
+def fitted_attributes(problem: Problem, working: Working, frames: Array) -> dict[str, Any]:
+    """Return the attributes that describe the subspaces a solver has reached."""
+    bases, points = problem.shape.split(working.outward(frames))
+    found = {"bases_": bases, "mean_": working.mean}
+    return found if points is None else {**found, "anchors_": points + working.mean}
+
+
+def store(
+    model: LinearUnion, data: Data, problem: Problem, working: Working, plan: Plan, best: Solution
+) -> None:
+    """Store what was learned, and forget the batches of a stream or another fit."""
+    for name in ("anchors_", "_stream", "n_samples_seen_"):
+        model.__dict__.pop(name, None)
+    for name, value in fitted_attributes(problem, working, best.frames).items():
+        setattr(model, name, value)
+    xp = namespace(best.frames)
+    plain, unit = not plan.rules.leave_one_out, working.unit(problem.lam)
+    model.objective_ = best.objective / unit / unit
+    for name, values in (("objective", best.history), ("anneal", best.anneal_history)):
+        history = [value / unit / unit for value in values]
+        setattr(model, f"{name}_history_", moved_to(history, best.frames, xp.float64))
+    model.n_iter_ = best.n_iter
+    model.converged_ = best.stopped == "converged"
+    if data.source is not None and plain:
+        model.labels_ = map_rows(data.source, model, "predict")
+    elif plain and not data.holes and (working.span is not None or problem.shape.n_points):
+        # Exact ties may fall otherwise in the coordinates of the span, or about a point.
+        model.labels_ = model._nearest(data.X)
+    else:
+        labels = best.labels if data.learned is None else data.labels(best.labels)
+        model.labels_ = (
+            labels.astype(np.int64) if data.source else xp.astype(labels, xp.int64, copy=False)
+        )
+    if problem.shape.n_points and not data.holes and (plain or data.source is None):
+        model.objective_ = _affine_objective(problem, best, None if plain else best.labels, unit)
+
+
+def _affine_objective(problem: Problem, best: Solution, labels: Any, unit: float) -> float:
+    """Return F1 from the residuals themselves."""
+    from polyspan.union._solve.exact import residual_block
+
+    residual, _ = problem.rows.reduce(residual_block, best.frames, problem.shape, labels)
+    if math.isinf(problem.lam):
+        return float(residual / unit / unit)
+    near = float(problem.shape.closeness(best.frames[None, ...])[0])
+    return near + problem.lam * float(residual)
+
+
+def warn_about(best: Solution, plan: Plan, lam: float) -> None:
+    """Warn about empty subspaces, subspaces that are one, and a run that did not converge."""
+    empty = np.flatnonzero(to_numpy(best.counts) == 0)
+    if len(empty):
+        warn_user(
+            f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
+            "lam or n_init",
+        )
+    if not plan.affine:
+        warn_where_together(best.frames, lam)
+    if best.stopped == "max_iter":
+        warn_unconverged(
+            f"the alternation did not converge to tol={plan.rules.tol} in max_iter="
+            f"{plan.rules.max_iter} iterations: raise max_iter or tol"
+        )

@@ -1,0 +1,256 @@
+"""What a fitted union of linear or affine subspaces can do: assign, measure, reconstruct, fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from polyspan.arrays import (
+    Array,
+    limit_threads,
+    machine_epsilon,
+    members_of,
+    moved_to,
+    namespace,
+    pass_work,
+    power_of_two_scale,
+    row_slices,
+    rows_at_once,
+    to_numpy,
+    transpose,
+    unsorted,
+    zeros,
+)
+from polyspan.checks import refuse_missing, validated
+from polyspan.data.missing import Holes
+from polyspan.data.prediction import by_blocks
+from polyspan.geometry import pairwise_subspace_distances
+from polyspan.union._solve.masked import MaskedBlock, MaskedFit
+from polyspan.union._solve.observation import Stacked, energies, project
+from polyspan.union.prediction import UnionPrediction
+
+
+def _fills(model: LinearUnion) -> bool:
+    if not model._takes_missing:
+        raise AttributeError(f"{type(model).__name__} needs complete data: nothing is to be filled")
+    return True
+
+
+class LinearUnion(UnionPrediction):
+    """Prediction for models with `bases_` (n_subspaces, n_features, subspace_dim) and `mean_`."""
+
+    bases_: Array
+    mean_: Array
+    anchors_: Array
+    """Points of affine subspaces, (n_subspaces, n_features); not there for linear ones."""
+    _takes_missing = False
+    """Whether NaN marks missing entries, in training and in new data."""
+
+    def _prior(self) -> float:
+        """Return ρ, the weight of filled-in entries."""
+        return 0.0
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.bases_.shape[0])
+
+    @property
+    def subspace_distances_(self) -> Array:
+        """Matrix of d_u between the learned subspaces; its maximum is the ε of Definition 1."""
+        check_is_fitted(self)
+        return pairwise_subspace_distances(self.bases_)
+
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
+        """Check the data; the message for NaN names the model that takes it."""
+        X = validated(self, X, reset=reset, method=method, fitted="bases_")
+        if not self._takes_missing:
+            refuse_missing(self, X)
+        return X
+
+    def _points(self) -> Array | None:
+        """Return the points of affine subspaces relative to the mean, or None."""
+        anchors = getattr(self, "anchors_", None)
+        return None if anchors is None else anchors - self.mean_
+
+    def _nearest(self, X: Array) -> Array:
+        xp = namespace(X)
+        if self._takes_missing:
+            labels = [xp.argmax(fit.gains[0, ...], axis=0) for fit, _ in self._masked_fits(X)]
+            judged = Holes.of(X).n_observed > self.bases_.shape[2]
+            return xp.where(judged, xp.concat(labels, axis=0), -1)
+        if self._points() is not None:
+            return xp.argmin(self._distances(X), axis=1)
+        found = zeros((X.shape[0],), X, xp.int64)
+        with self._limit_threads(X):
+            stacked = Stacked.of(self.bases_[None, ...])
+            for which, chunk, _ in self._chunks(X):
+                projections = project(chunk, stacked)
+                found[which] = xp.argmax(energies(projections)[0, ...], axis=0)
+        return found
+
+    def _distances(self, X: Array) -> Array:
+        xp = namespace(X)
+        n_subspaces = self.bases_.shape[0]
+        distances = zeros((X.shape[0], n_subspaces), self.bases_)
+        if self._takes_missing:
+            for fit, scale in self._masked_fits(X):
+                roots = xp.sqrt(fit.weights)
+                for p in range(n_subspaces):
+                    residual = xp.where(fit.missing > 0, 0.0, fit.values - self._fitted(fit, p))
+                    distances[fit.which, p] = _norms(residual) * roots / scale
+            return distances
+        points = self._points()
+        with self._limit_threads(X):
+            for which, chunk, scales in self._chunks(X):
+                for p in range(n_subspaces):
+                    basis = self.bases_[p, ...]
+                    # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0,
+                    # not the root of a rounding error.
+                    about = chunk if points is None else chunk - _scaled(points[p, :], scales)
+                    residual = about - (about @ basis) @ transpose(basis)
+                    norms = xp.linalg.vector_norm(residual, axis=1)
+                    distances[which, p] = norms if scales is None else norms / scales[:, 0]
+        return distances
+
+    def _scores(self, X: Array) -> Array:
+        scores = super()._scores(X)
+        if not self._takes_missing:
+            return scores
+        judged = Holes.of(X).n_observed > self.bases_.shape[2]
+        return namespace(X).where(judged, scores, float("nan"))
+
+    @by_blocks
+    def reconstruct(self, X: Any) -> Array:
+        """Return the nearest point of the union for every sample: denoised, and without holes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            With NaN for missing entries where the model takes them.
+
+        Returns
+        -------
+        X_reconstructed : ndarray of shape (n_samples, n_features)
+            D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace; for affine subspaces a point
+            of it takes the place of the mean. Of samples with missing entries the least-squares
+            fit of the observed ones: one with at most `subspace_dim` of them goes to the subspace
+            that explains it with the smallest coefficients, one without any becomes the mean.
+        """
+        return self._reconstructed(self._validate(X, reset=False, method="reconstruct"))
+
+    def _reconstructed(self, X: Array) -> Array:
+        xp = namespace(X)
+        n_subspaces = self.bases_.shape[0]
+        out = zeros(X.shape, self.bases_)
+        if self._takes_missing:
+            for fit, scale in self._masked_fits(X):
+                members = members_of(xp.argmax(fit.gains[0, ...], axis=0), n_subspaces)
+                parts = [
+                    self._fitted(fit, p, own) / scale + self.mean_ for p, own in enumerate(members)
+                ]
+                out[fit.which, :] = unsorted(members, parts)
+            return out
+        if self._points() is not None:
+            members = members_of(self._nearest(X), n_subspaces)
+            parts = [self._on_affine(xp.take(X, own, axis=0), p) for p, own in enumerate(members)]
+            return unsorted(members, parts)
+        with self._limit_threads(X):
+            stacked = Stacked.of(self.bases_[None, ...])
+            for which, chunk, scales in self._chunks(X):
+                projections = project(chunk, stacked)
+                members = members_of(xp.argmax(energies(projections)[0, ...], axis=0), n_subspaces)
+                parts = []
+                for p, own in enumerate(members):
+                    theirs = xp.take(projections[0, p, ...], own, axis=1)
+                    projected = transpose(theirs) @ transpose(self.bases_[p, ...])
+                    if scales is not None:
+                        projected = projected / xp.take(scales, own, axis=0)
+                    parts.append(projected + self.mean_)
+                out[which, :] = unsorted(members, parts)
+        return out
+
+    def _on_affine(self, X: Array, p: int) -> Array:
+        basis, point = self.bases_[p, ...], self.anchors_[p, :]
+        return ((X - point) @ basis) @ transpose(basis) + point
+
+    @available_if(_fills)  # type: ignore[untyped-decorator]
+    @by_blocks
+    def impute(self, X: Any) -> Array:
+        """Fill what is missing and keep every observed entry as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features)
+        """
+        X = self._validate(X, reset=False, method="impute")
+        xp = namespace(X)
+        return xp.where(xp.isnan(X), xp.astype(self._reconstructed(X), X.dtype, copy=False), X)
+
+    def _masked_fits(self, X: Array) -> Iterator[tuple[MaskedFit, float]]:
+        """Yield fits of rows with missing entries, and the scale that they are in."""
+        xp = namespace(X)
+        X = xp.astype(X, self.bases_.dtype, copy=False)
+        largest = float(xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X - self.mean_))))
+        scale = power_of_two_scale(largest, machine_epsilon(self.bases_))
+        block = MaskedBlock.of(X, self.mean_ * scale, scale, self._prior(), -1)
+        points = self._points()
+        points = None if points is None else scale * points[None, ...]
+        assert block is not None
+        with self._limit_threads(X):
+            for fit in block.fits(self.bases_[None, ...], points):
+                yield fit, scale
+
+    def _fitted(self, fit: MaskedFit, p: int, own: Array | None = None) -> Array:
+        """Return c_p + D_pθ of (some) rows, relative to the mean."""
+        theta = fit.coefficients[0, p, ...]
+        theta = theta if own is None else namespace(theta).take(theta, own, axis=1)
+        found = transpose(theta) @ transpose(self.bases_[p, ...])
+        return found if fit.points is None else found + fit.points[0, p, :]
+
+    def _chunks(self, X: Array) -> Iterator[tuple[slice, Array, Array | None]]:
+        """Yield centred rows, times powers of two where their squares would leave the range."""
+        xp = namespace(X)
+        n_subspaces, _, s = self.bases_.shape
+        size = rows_at_once(X, n_subspaces * s)
+        points = self._points()
+        farthest = 0.0 if points is None else float(xp.max(xp.abs(points)))
+        for which in row_slices(X.shape[0], size):
+            chunk = X[which, :] - self.mean_
+            scale = _row_scales(chunk, machine_epsilon(self.bases_), farthest)
+            if scale is not None:
+                chunk = chunk * scale
+            yield which, xp.astype(chunk, self.bases_.dtype, copy=False), scale
+
+    def _limit_threads(self, X: Array) -> Any:
+        n_subspaces, m, s = self.bases_.shape
+        return limit_threads(pass_work(X.shape[0], m, n_subspaces * s))
+
+
+def _scaled(point: Array, scale: Array | None) -> Array:
+    return point if scale is None else scale * point
+
+
+def _row_scales(chunk: Array, eps: float, farthest: float) -> Array | None:
+    """Return a power of two for each row, or None where no row needs one."""
+    xp = namespace(chunk)
+    largest = xp.clip(xp.max(xp.abs(chunk), axis=1), farthest, None)
+    smallest = xp.min(xp.where(largest > 0, largest, xp.ones_like(largest)))
+    if all(power_of_two_scale(float(v), eps) == 1.0 for v in (xp.max(largest), smallest)):
+        return None
+    scales = [[power_of_two_scale(value, eps)] for value in to_numpy(largest).tolist()]
+    return moved_to(scales, chunk, xp.float64)
+
+
+def _norms(residual: Array) -> Array:
+    """Return row norms that neither overflow nor underflow."""
+    xp = namespace(residual)
+    largest = xp.max(xp.abs(residual), axis=1, keepdims=True)
+    safe = xp.where(largest > 0, largest, xp.ones_like(largest))
+    return xp.linalg.vector_norm(residual / safe, axis=1) * safe[:, 0]

@@ -1,0 +1,115 @@
+"""Labels, distances and scores: the same for subspaces of any space."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from polyspan._sklearn import CallbackSupportMixin
+from polyspan.arrays import Array, float64_sum, namespace
+from polyspan.data.prediction import by_blocks
+
+
+class UnionPrediction(
+    CallbackSupportMixin,  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """What follows from the nearest subspace and the distances to all of them, in any space."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Lazy labels hold the way to all training samples, or these samples themselves.
+        state: dict[str, Any] = super().__getstate__()
+        if hasattr(state.get("labels_"), "__dask_graph__"):
+            state = {name: value for name, value in state.items() if name != "labels_"}
+        return state
+
+    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
+        """Check the data."""
+        raise NotImplementedError
+
+    def _nearest(self, X: Array) -> Array:
+        """Return the index of the nearest subspace of checked samples."""
+        raise NotImplementedError
+
+    def _distances(self, X: Array) -> Array:
+        """Return the distances of checked samples to all subspaces."""
+        raise NotImplementedError
+
+    @by_blocks
+    def predict(self, X: Any) -> Array:
+        """Return the index of the nearest subspace of every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            With NaN for missing entries where the model takes them. For `kernel="precomputed"`
+            the kernel values with the training samples, (n_samples, n_training).
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            -1 for samples with at most `subspace_dim` observed entries.
+        """
+        return self._nearest(self._validate(X, reset=False, method="predict"))
+
+    @by_blocks
+    def transform(self, X: Any) -> Array:
+        """Return the distance of every sample to every subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_subspaces)
+            ‖(x - mean) - P_l(x - mean)‖, not squared; of kernel models in the feature space; with
+            missing entries that of the observed ones, times √(m/|Ω|).
+        """
+        return self._distances(self._validate(X, reset=False, method="transform"))
+
+    @by_blocks
+    def score_samples(self, X: Any) -> Array:
+        """Return minus the squared distance of every sample to its nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            NaN for samples with at most `subspace_dim` observed entries.
+        """
+        return self._scores(self._validate(X, reset=False, method="score_samples"))
+
+    def _scores(self, X: Array) -> Array:
+        distances = self._distances(X)
+        nearest = namespace(distances).min(distances, axis=1)
+        return -nearest * nearest
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the mean squared distance to the nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        score : float
+            0 is the best. The mean is over samples that can be judged; NaN where none can.
+        """
+        scores = self.score_samples(X)
+        if math.isnan(scores.shape[0]):  # a dask array that has not counted its rows yet
+            return float(scores[~namespace(scores).isnan(scores)].mean())
+        xp = namespace(scores)
+        unknown = xp.isnan(scores)
+        n_judged = scores.shape[0] - int(xp.sum(xp.astype(unknown, xp.int64)))
+        total = float(float64_sum(xp.where(unknown, 0.0, scores)))
+        return total / n_judged if n_judged else float("nan")

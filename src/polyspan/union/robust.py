@@ -1,0 +1,255 @@
+"""RobustMiCUSaL: unions of subspaces from data with missing entries (Algorithm 3 and better)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+from sklearn.base import ClusterMixin
+from sklearn.utils import check_random_state
+
+from polyspan._sklearn import Interval, StrOptions, fit_context
+from polyspan.arrays import Array
+from polyspan.progress import FitProgress
+from polyspan.union._solve.alternation import NEEDS, Rules, Solution, shifted
+from polyspan.union._solve.problem import Monitor, Problem
+from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
+from polyspan.union.linear import LinearUnion
+from polyspan.union.plan import CONSTRAINTS, Plan, check_plan, given_start, plan_of
+from polyspan.union.reading import read
+from polyspan.union.streaming import partial_fit
+
+
+class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
+    r"""Union of subspaces that are close to each other, learned from incomplete data.
+
+    NaN marks a missing entry. Minimises
+
+    .. math:: F_2 = \sum_{l \ne p} d_u^2(S_l, S_p)
+        + \lambda \sum_i \frac{m}{|\Omega_i|} \|[y_i]_{\Omega_i} - P [y_i]_{\Omega_i}\|^2
+
+    with P the projection on the observed rows of the subspace of sample i, plus, for
+    `solver="mm"`, a small prior ρ on the squares of filled-in entries, without which a sample with
+    few more than `subspace_dim` observed entries would be filled with anything.
+
+    Parameters
+    ----------
+    n_subspaces : int, default=3
+        Number L of subspaces.
+    subspace_dim : int, default=1
+        Dimension s of each.
+    lam : float, default=4.0
+        Weight λ of the data against the closeness of the subspaces; `float("inf")` leaves
+        closeness out (`solver="mm"` only).
+    init : {"anneal", "random"} or array of shape (n_subspaces, n_features, subspace_dim), \
+            default="anneal"
+        As for `MiCUSaL`. Annealing always takes majorise-minimise steps.
+    solver : {"mm", "exact", "grouse"}, default="mm"
+        "mm" majorises F2 and takes one power step towards the minimum of the majoriser: F2 never
+        rises and there is no step size. "exact" takes that minimum itself, by eigenvectors.
+        "grouse" is Algorithm 3 as printed.
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the one with the lowest F2 is kept. "auto" is 8 for
+        `init="random"` and for affine subspaces, and 1 otherwise.
+    center : bool, default=False
+        Subtract the mean of the observed entries of every feature. The paper does not. Affine
+        subspaces are always learned about it.
+    affine : bool, default=False
+        Learn affine subspaces, which need not go through the mean; see `MiCUSaL`. The prior is on
+        the squares of filled-in entries relative to the mean. Not with `solver="grouse"`.
+    residual : {"plain", "loo"}, default="plain"
+        As for `MiCUSaL`, on the filled samples. Not with `solver="grouse"`.
+    fill_prior : float, default=0.02
+        ρ, between 0 and 1, for `solver="mm"`.
+    step_size : float, default=1.5
+        η of `solver="grouse"`, for samples of norm about 1; the paper gives none, and 1.5 comes
+        nearest to its table. Steps on the data are λη long, for λ=∞ (k-GROUSE) η.
+    n_sweeps : int, default=100
+        Inner iterations of `solver="grouse"`, with step η/t in the t-th.
+    anneal_steps : int, default=80
+        Length of the cooling schedule.
+    anneal_range : tuple of float, default=(0.4, 0.05)
+        First and last temperature, in units of the mean residual to one pooled subspace.
+    max_iter : int, default=300
+        Most (outer) iterations; the paper's tables fit 5 with `solver="grouse"`.
+    tol : float, default=1e-6
+        Converged when an iteration changes F2 by no more than this share of it.
+    forget_factor : float, default=1.0
+        For `partial_fit` only: what everything remembered is multiplied by before each batch, so
+        that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
+        f the memory is about 1 / (1 - f) batches long.
+    random_state : int, RandomState instance or None, default=None
+        Draws the starts.
+    n_jobs : int or None, default=None
+        Starts of a large problem to run at once, in threads.
+
+    Attributes
+    ----------
+    bases_ : ndarray of shape (n_subspaces, n_features, subspace_dim)
+    mean_ : ndarray of shape (n_features,)
+        Zero without centring.
+    anchors_ : ndarray of shape (n_subspaces, n_features)
+        With `affine=True`: a point of every subspace, as for `MiCUSaL`.
+    labels_ : ndarray of shape (n_samples,)
+        Subspace of every training sample; -1 for samples with at most `subspace_dim` observed
+        entries, which have no residual to judge by and were not learned from.
+    objective_, objective_history_, anneal_history_, n_iter_, converged_
+        As for `MiCUSaL`, with F2 plus its prior in place of F1.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    See Also
+    --------
+    MiCUSaL : For complete data; without any NaN the two give the same result, given the same
+        `center`, `anneal_steps` and `anneal_range`.
+
+    References
+    ----------
+    T. Wu and W. U. Bajwa, "Learning the nonlinear geometry of high-dimensional data: models and
+    algorithms", IEEE Transactions on Signal Processing, 2015, Sec. III-C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan import RobustMiCUSaL
+    >>> from polyspan.datasets import make_union_of_subspaces, mask_entries
+    >>> data = make_union_of_subspaces((60, 60), n_features=30, subspace_dim=3, spread=0.3,
+    ...                                noise=0.02, random_state=0)
+    >>> X = mask_entries(data.X, 0.3, random_state=0)
+    >>> model = RobustMiCUSaL(n_subspaces=2, subspace_dim=3, random_state=0).fit(X)
+    >>> filled = model.impute(X)
+    >>> bool(np.abs(filled - data.X_clean).mean() < 0.05)
+    True
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        **CONSTRAINTS,
+        "forget_factor": [Interval(Real, 0, 1, closed="right")],
+        "solver": [StrOptions({"mm", "exact", "grouse"})],
+        "affine": ["boolean"],
+        "residual": [StrOptions({"plain", "loo"})],
+        "fill_prior": [Interval(Real, 0, 1, closed="both")],
+        "step_size": [Interval(Real, 0, None, closed="neither")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int = 3,
+        subspace_dim: int = 1,
+        *,
+        lam: float = 4.0,
+        init: Any = "anneal",
+        solver: str = "mm",
+        n_init: int | str = "auto",
+        center: bool = False,
+        affine: bool = False,
+        residual: str = "plain",
+        fill_prior: float = 0.02,
+        step_size: float = 1.5,
+        n_sweeps: int = 100,
+        anneal_steps: int = 80,
+        anneal_range: tuple[float, float] = (0.4, 0.05),
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        forget_factor: float = 1.0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.lam = lam
+        self.init = init
+        self.solver = solver
+        self.n_init = n_init
+        self.center = center
+        self.affine = affine
+        self.residual = residual
+        self.fill_prior = fill_prior
+        self.step_size = step_size
+        self.n_sweeps = n_sweeps
+        self.anneal_steps = anneal_steps
+        self.anneal_range = anneal_range
+        self.max_iter = max_iter
+        self.tol = tol
+        self.forget_factor = forget_factor
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the subspaces from the observed entries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN marks missing entries; never modified. Under scikit-learn's `array_api_dispatch`
+            an array of PyTorch or CuPy is fitted on its own device (`solver="mm"` only).
+        y : ignored
+
+        Returns
+        -------
+        self : RobustMiCUSaL
+        """
+        plan, grouse = self._plan(), self.solver == "grouse"
+        data = read(self, X, self.subspace_dim, NEEDS[plan.rules.solver], copied=True)
+        check_plan(plan, data)
+        rng = check_random_state(self.random_state)
+        given = given_start(self.init, data, plan)
+        problem, working = data.problem(
+            float(self.lam), center=plan.center, affine=plan.affine, start=given,
+            prior=self._prior(), masked=grouse,
+        )  # fmt: skip
+        starts = draw_starts(plan, problem, working, given, rng)
+        progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
+        best = run_starts(
+            problem, working, starts, plan, progress,
+            learn=self._sweeps if grouse else None,
+            or_pooled=not grouse,  # Algorithm 3 ends where it ends
+        )  # fmt: skip
+        store(self, data, problem, working, plan, best)
+        progress.end()
+        warn_about(best, plan, float(self.lam))
+        return self
+
+    partial_fit = partial_fit
+
+    _takes_missing = True
+    _weighted = True
+    """Whether steps of `solver="grouse"` are longer for samples with few observed entries."""
+
+    def _prior(self) -> float:
+        return 0.0 if self.solver == "grouse" else float(self.fill_prior)
+
+    def _plan(self) -> Plan:
+        solver = {"mm": "power"}.get(self.solver, self.solver)
+        rules = Rules(solver, self.max_iter, float(self.tol), self.residual == "loo")
+        return plan_of(
+            self,
+            rules,
+            n_subspaces=self.n_subspaces,
+            subspace_dim=self.subspace_dim,
+            affine=self.affine,
+        )
+
+    def _sweeps(self, problem: Problem, frames: Array, monitor: Monitor | None) -> list[Solution]:
+        # Imported here: numba takes a second to load.
+        from polyspan.union._solve.grouse import GrouseRules, learn_by_grouse
+
+        rules = GrouseRules(
+            float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol), self._weighted
+        )
+        return [
+            learn_by_grouse(problem, start, rules, monitor=monitor and shifted(monitor, k))
+            for k, start in enumerate(frames)
+        ]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # A stream may have begun with too few samples to fit.
+        return hasattr(self, "bases_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.array_api_support = self.solver != "grouse"  # which is compiled for NumPy
+        return tags

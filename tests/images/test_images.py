@@ -1,0 +1,212 @@
+"""Denoising and inpainting of pictures: better than what they start from, in any form."""
+
+import array_api_strict
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_sample_image
+
+from polyspan import SubspaceMixture
+from polyspan.datasets import extract_patches
+from polyspan.images import denoise_image, estimate_noise, inpaint_image
+from polyspan.images.inpaint import interpolate
+from polyspan.images.planes import Canvas, Planes
+
+PHOTO = load_sample_image("china.jpg")[100:164, 200:280]
+GRAY = PHOTO.mean(axis=2) / 255
+RNG = np.random.default_rng(0)
+NOISY = GRAY + 0.1 * RNG.standard_normal(GRAY.shape)
+MASK = RNG.random(GRAY.shape) < 0.4
+
+
+def psnr(a, b):
+    return -10 * np.log10(np.mean((a - b) ** 2))
+
+
+@pytest.mark.parametrize("preset", ["fast", "best"])
+def test_noise_is_removed(preset):
+    denoised = denoise_image(NOISY, 0.1, preset)
+    assert psnr(denoised, GRAY) > psnr(NOISY, GRAY) + 4
+    assert denoised.dtype == np.float64
+
+
+def test_forms_of_a_picture():
+    eight = np.clip(NOISY * 255, 0, 255).astype(np.uint8)
+    first = denoise_image(eight)
+    assert 0 < first.min() < first.max() < 1.1
+    assert_allclose(denoise_image(eight / 255), first, atol=1e-5)
+    sixteen = (eight / 255 * 65535).round().astype(np.uint16)
+    assert_allclose(denoise_image(sixteen), first, atol=1e-3)
+    assert denoise_image(NOISY.astype(np.float32), 0.1).dtype == np.float32
+    assert_allclose(denoise_image(1000 * NOISY, 100.0), 1000 * denoise_image(NOISY, 0.1), atol=1.0)
+
+
+def test_colour_and_the_axis_of_the_channels():
+    clean = PHOTO / 255
+    noisy = clean + 0.1 * np.random.default_rng(1).standard_normal(clean.shape)
+    denoised = denoise_image(noisy, channel_axis=-1)
+    assert denoised.shape == clean.shape
+    assert psnr(denoised, clean) > psnr(noisy, clean) + 5
+    first = denoise_image(np.moveaxis(noisy, -1, 0), channel_axis=0)
+    assert_allclose(np.moveaxis(first, 0, -1), denoised, atol=1e-6)
+    filled = inpaint_image(np.where(MASK[..., None], 0, clean), MASK, "fast", channel_axis=-1)
+    assert np.array_equal(filled[~MASK], clean[~MASK])
+    assert psnr(filled, clean) > 25
+
+
+def test_planes_lead_back():
+    planes = Planes.of(PHOTO, -1)
+    assert_allclose(planes.put_back(planes.planes), PHOTO / 255, atol=1e-6)
+    basis = planes.mixing
+    assert_allclose(basis @ basis.T, np.eye(3), atol=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.3])
+def test_the_noise_is_estimated(sigma):
+    noisy = GRAY + sigma * np.random.default_rng(2).standard_normal(GRAY.shape)
+    assert estimate_noise(noisy) == pytest.approx(sigma, rel=0.25)
+    assert estimate_noise(np.full((20, 20), 0.3)) == 0
+
+
+def test_no_noise_changes_nothing():
+    assert_allclose(denoise_image(GRAY, 0.0), GRAY, atol=1e-7)
+    assert_allclose(denoise_image(np.full((20, 30), 0.4)), 0.4)
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (17, 41), (16, 50)])
+def test_small_pictures(shape):
+    small = NOISY[: shape[0], : shape[1]]
+    assert np.isfinite(denoise_image(small, 0.1, "best")).all()
+    filled = inpaint_image(small, MASK[: shape[0], : shape[1]])
+    assert np.isfinite(filled).all()
+
+
+def test_holes_are_filled_better_than_smoothly():
+    filled = inpaint_image(np.where(MASK, np.nan, GRAY), MASK)
+    assert np.array_equal(filled[~MASK], GRAY[~MASK])
+    smooth = interpolate(np.where(MASK, 0, GRAY), MASK)
+    assert psnr(filled, GRAY) > psnr(smooth, GRAY)
+    block = np.zeros(GRAY.shape, dtype=bool)
+    block[20:34, 30:44] = True  # larger than a patch
+    assert np.isfinite(inpaint_image(GRAY, block, "fast")).all()
+    assert np.array_equal(inpaint_image(GRAY, np.zeros(GRAY.shape)), GRAY)
+
+
+def test_interpolation_of_a_plane_is_exact_and_tiles_agree(monkeypatch):
+    rows, columns = np.indices((60, 70))
+    plane = 0.3 * rows + 0.1 * columns
+    # The sum over all pixels bends a plane at the border only.
+    found = interpolate(np.where(MASK[:60, :70], 0, plane), MASK[:60, :70])
+    assert np.abs(found - plane)[8:-8, 8:-8].max() < 0.05
+    whole = interpolate(np.where(MASK, 0, GRAY), MASK)
+    monkeypatch.setattr("polyspan.images.inpaint.TILE", 24)
+    parts = interpolate(np.where(MASK, 0, GRAY), MASK)
+    assert np.abs(parts - whole).max() < 0.02
+
+
+def test_a_model_of_ones_own():
+    model = SubspaceMixture(4, 20, random_state=0, max_iter=10, tol=1e-3)
+    model.fit(extract_patches(GRAY, 6, step=1))
+    assert psnr(denoise_image(NOISY, 0.1, model=model), GRAY) > psnr(NOISY, GRAY) + 4
+    filled = inpaint_image(np.where(MASK, 0, GRAY), MASK, model=model)
+    assert psnr(filled, GRAY) > 20
+    odd = SubspaceMixture(1, 2).fit(RNG.standard_normal((30, 7)))
+    with pytest.raises(ValueError, match="no square patch"):
+        denoise_image(NOISY, 0.1, model=odd)
+    with sklearn.config_context(array_api_dispatch=True):
+        elsewhere = SubspaceMixture(1, 2).fit(array_api_strict.asarray(np.eye(9)))
+    with pytest.raises(ValueError, match=r"arrays of array_api_strict.*fit it on NumPy"):
+        denoise_image(NOISY, 0.1, model=elsewhere)
+
+
+def test_bands_are_as_good_as_the_whole(monkeypatch):
+    whole = denoise_image(NOISY, 0.1)
+    monkeypatch.setattr("polyspan.images.planes.BAND_PATCHES", 50)
+    assert_allclose(denoise_image(NOISY, 0.1), whole, atol=1e-5)
+    canvas = Canvas(GRAY.astype(np.float32), 8, 3)
+    for top, patches in canvas.bands():
+        canvas.add(top, patches, np.ones(len(patches), dtype=np.float32))
+    assert_allclose(canvas.mean(), GRAY, atol=1e-6)
+
+
+def test_a_bar_is_shown(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws bars on terminals alone
+    denoise_image(NOISY[:20, :20], 0.1, progress=True)
+    shown = capsys.readouterr()
+    assert "100%" in shown.out + shown.err
+    inpaint_image(NOISY[:20, :20], MASK[:20, :20], "fast", progress=True)
+    shown = capsys.readouterr()
+    assert "100%" in shown.out + shown.err
+    denoise_image(NOISY[:20, :20], 0.1, progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "message"),
+    [
+        (NOISY[:5], {}, "need at least 16 of both"),
+        (np.zeros((0, 9)), {}, "is empty"),
+        (np.where(MASK, np.nan, NOISY), {}, "are NaN or infinite"),
+        (np.where(MASK, np.inf, NOISY), {}, "are NaN or infinite"),
+        (PHOTO, {}, "channel_axis=-1"),
+        (NOISY, {"channel_axis": -1}, "three dimensions"),
+        (PHOTO, {"channel_axis": 5}, "channel_axis=5"),
+        (NOISY, {"sigma": -1.0}, "sigma=-1"),
+        (NOISY, {"preset": "nice"}, "none of fast, best"),
+        (np.ma.masked_array(NOISY, MASK), {}, "give its data and mask to inpaint_image"),
+    ],
+)
+def test_pictures_that_cannot_be_denoised(image, options, message):
+    with pytest.raises(ValueError, match=message):
+        denoise_image(image, **options)
+
+
+def test_masks_that_do_not_fit():
+    with pytest.raises(ValueError, match="one entry per pixel"):
+        inpaint_image(GRAY, MASK[:10])
+    with pytest.raises(ValueError, match="every pixel of the image is masked"):
+        inpaint_image(GRAY, np.ones(GRAY.shape))
+    with pytest.raises(ValueError, match="outside the mask"):
+        inpaint_image(np.where(MASK, np.nan, GRAY), np.eye(*GRAY.shape, dtype=bool))
+    with pytest.raises(TypeError, match="need True and False"):
+        inpaint_image(GRAY, np.full(GRAY.shape, "a"))
+    with pytest.raises(TypeError, match="need real numbers"):
+        denoise_image(np.full((20, 20), "a"))
+
+
+@pytest.mark.parametrize("scale", [2.0**-80, 2.0**60, 1e300])
+def test_any_unit_will_do(scale):
+    noisy, clean, mask = NOISY[:24, :32], GRAY[:24, :32], MASK[:24, :32]
+    sigma = estimate_noise(noisy)
+    assert estimate_noise(scale * noisy) == pytest.approx(scale * sigma, rel=1e-5)
+    assert_allclose(denoise_image(scale * noisy) / scale, denoise_image(noisy), atol=1e-4)
+    filled = inpaint_image(scale * clean, mask, "fast")
+    assert np.array_equal(filled[~mask], (scale * clean)[~mask])
+    assert_allclose(filled / scale, inpaint_image(clean, mask, "fast"), atol=1e-3)
+
+
+def test_hardly_any_pixel_observed():
+    mask = np.ones(GRAY.shape, dtype=bool)
+    mask[30, 40] = False
+    assert_allclose(inpaint_image(GRAY, mask, "fast"), GRAY[30, 40], atol=0.05)
+    mask[::20, ::20] = False
+    assert np.isfinite(inpaint_image(GRAY, mask, "fast")).all()
+
+
+def test_the_picture_given_is_not_changed():
+    for image in (NOISY[:20, :20].copy(), NOISY[:20, :20].astype(np.float32)):
+        before = image.copy()
+        denoise_image(image, 0.1)
+        inpaint_image(image, MASK[:20, :20], "fast")
+        assert np.array_equal(image, before)
+
+
+@pytest.mark.parametrize("preset", ["fast", "best"])
+@pytest.mark.parametrize("level", [1, 3])
+def test_slight_noise_is_removed_and_not_the_detail(preset, level):
+    rng = np.random.default_rng(0)
+    clean = load_sample_image("china.jpg")[150:246, 260:356].mean(axis=2) / 255
+    noisy = clean + level / 255 * rng.standard_normal(clean.shape)
+    denoised = denoise_image(noisy, level / 255, preset)
+    assert np.mean((denoised - clean) ** 2) < np.mean((noisy - clean) ** 2)
