@@ -24,7 +24,7 @@ settings.register_profile(
 settings.load_profile("polyspan")
 
 # scikit-learn has callbacks since 1.9.
-collect_ignore = [] if find_spec("sklearn.callback") else ["models/test_callbacks.py"]
+collect_ignore_glob = [] if find_spec("sklearn.callback") else ["*/test_callbacks.py"]
 
 
 @pytest.fixture(params=["numpy", "strict", "torch"])

@@ -5,6 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import array_api_strict
+import pandas as pd
 import pytest
 
 
@@ -45,3 +46,14 @@ def can_run(check):
     if device == "mps":  # without the fallback scikit-learn runs nothing there
         return os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1" and torch.mps.is_available()
     return getattr(torch, device).is_available()
+
+
+def read_csv(path):
+    """Read a table with every number as the nearest double, which not every pandas does itself."""
+    frame = pd.read_csv(path, dtype=str)
+    for name in frame:
+        try:
+            frame[name] = frame[name].astype(float)
+        except ValueError:
+            continue  # words
+    return frame

@@ -11,6 +11,7 @@ from typing import Any
 from array_api_compat import is_numpy_array
 from sklearn import config_context, get_config
 from sklearn.base import _fit_context as fit_context
+from sklearn.cluster._spectral import cluster_qr
 from sklearn.utils._array_api import _is_numpy_namespace as is_numpy_namespace
 from sklearn.utils._array_api import get_namespace, get_namespace_and_device
 from sklearn.utils._mask import _get_mask as get_mask
@@ -31,6 +32,7 @@ __all__ = [
     "check_feature_names_in",
     "check_n_features",
     "check_same_namespace",
+    "cluster_qr",
     "fit_context",
     "get_mask",
     "get_namespace",

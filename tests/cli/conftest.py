@@ -8,6 +8,7 @@ import pytest
 
 from polyspan import MiCUSaL, RobustMiCUSaL, save_model
 from polyspan.datasets import make_union_of_subspaces, mask_entries
+from support import read_csv
 
 DATA = make_union_of_subspaces(
     (30, 30), n_features=6, subspace_dim=2, spread=0.9, noise=0.01, random_state=0
@@ -35,7 +36,7 @@ def read_any(path):
     if path.suffix == ".npz":
         (values,) = np.load(path).values()
         return values, None
-    frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    frame = read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     return frame.to_numpy(), list(frame.columns)
 
 

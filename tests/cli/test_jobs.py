@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from support import read_csv
+
 RNG = np.random.default_rng(0)
 CLEAN = np.add.outer(np.arange(24) * 6, (np.arange(32) // 8) * 20).astype(np.uint8)
 NOISY = np.clip(CLEAN + 15 * RNG.standard_normal(CLEAN.shape), 0, 255).astype(np.uint8)
@@ -125,7 +127,7 @@ def test_impute_finds_its_own_way(run, tmp_path, ending):
     done = run("impute", path.name, "-o", f"f{ending}")
     assert done.exit_code == 0, done.output
     assert "stay empty: empty" in done.output
-    filled = pd.read_csv("f.csv") if ending == ".csv" else pd.read_parquet("f.parquet")
+    filled = read_csv("f.csv") if ending == ".csv" else pd.read_parquet("f.parquet")
     assert list(filled.columns) == list(frame.columns)
     assert list(filled["name"]) == list(frame["name"])
     assert filled["empty"].isna().all()
@@ -196,7 +198,7 @@ def test_an_imputer_in_a_file(run, tmp_path):
     done = run("impute", "new.csv", "-o", "f.csv", "--model", "m.skops")
     assert done.exit_code == 0, done.output
     assert "stay empty: empty" in done.output
-    filled = pd.read_csv("f.csv")
+    filled = read_csv("f.csv")
     assert list(filled.columns) == list(new.columns)
     assert filled["empty"].isna().all()
     assert np.corrcoef(filled["b"], truth["b"])[0, 1] > 0.9

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import eigsh
-from sklearn.cluster import spectral_clustering
 
-from polyspan._sklearn import plain_settings
 from polyspan.kernel.starts import cluster_graph
 
 # Below this many samples a dense eigensolver is faster and never fails to converge.
@@ -55,8 +51,6 @@ def spectral_labels(
 ) -> tuple[np.ndarray, int]:
     """Cluster the graph; return labels and the number of its connected parts.
 
-    "kmeans" works on rows of the eigenvectors scaled to norm 1; "cluster_qr" is scikit-learn's.
-
     A sample without any edge belongs to no part of the graph: it gets an edge to itself, which
     leaves it where the embedding puts isolated samples.
     """
@@ -67,11 +61,4 @@ def spectral_labels(
         affinity = (affinity + loops).tocsr()
     if n_clusters == 1:
         return np.zeros(affinity.shape[0], dtype=np.int64), int(n_parts)
-    if assign_labels == "kmeans":
-        return cluster_graph(affinity, n_clusters, seed), int(n_parts)
-    with warnings.catch_warnings(), plain_settings():
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        labels = spectral_clustering(
-            affinity, n_clusters=n_clusters, random_state=seed, assign_labels=assign_labels
-        )
-    return np.asarray(labels, dtype=np.int64), int(n_parts)
+    return cluster_graph(affinity, n_clusters, seed, assign_labels), int(n_parts)

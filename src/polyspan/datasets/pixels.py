@@ -36,6 +36,10 @@ def read_gray(path: str | os.PathLike[str]) -> np.ndarray:
                 raise ValueError(
                     f"{path} has the mode {image.mode!r}: save it with 8 bits per channel"
                 )
+            try:
+                image.load()
+            except ValueError as error:  # of a file that is cut off, before pillow 12
+                raise OSError(str(error)) from error
             return np.array(image.convert("L"))
     except (UnidentifiedImageError, SyntaxError) as error:
         raise ValueError(f"{path} is not an image that pillow can read: {error}") from error

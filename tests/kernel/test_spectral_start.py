@@ -1,0 +1,55 @@
+"""Spectral clustering of graphs: connected ones, and those that fall into parts."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose
+from scipy.sparse.csgraph import laplacian
+
+from polyspan.kernel.starts import cluster_graph, graph_embedding
+from polyspan.metrics import clustering_error
+
+PARTS = np.repeat([0, 1, 2], 40)
+
+
+def graph_of(between, seed=0):
+    """Return a random graph of three groups; edges from one to the next weigh `between`."""
+    rng = np.random.RandomState(seed)
+    weights = rng.random((120, 120)) * (rng.random((120, 120)) < 0.1)
+    weights[PARTS[:, None] != PARTS] = 0
+    for node in range(120):  # a ring through each group, so that it is one part
+        weights[node, node - node % 40 + (node + 1) % 40] = 1.0
+    weights[[0, 40], [40, 80]] = between
+    return scipy.sparse.csr_array(weights + weights.T)
+
+
+@pytest.mark.parametrize("assign_labels", ["kmeans", "cluster_qr"])
+@pytest.mark.parametrize("between", [0.0, 0.01])
+def test_groups_are_found_from_every_seed(between, assign_labels):
+    for seed in range(8):
+        labels = cluster_graph(graph_of(between, seed), 3, seed, assign_labels)
+        assert clustering_error(PARTS, labels) == 0
+
+
+def test_coordinates_are_constant_on_the_parts():
+    embedding = graph_embedding(graph_of(0.0), 3, seed=0)
+    for part in range(3):
+        own = embedding[part == PARTS]
+        assert_allclose(own, np.broadcast_to(own[0], own.shape), atol=1e-10)
+
+
+def test_eigenvectors_of_a_connected_graph():
+    graph = graph_of(0.2)
+    matrix, roots = laplacian(graph, normed=True, return_diag=True)
+    vectors = (graph_embedding(graph, 3, seed=0) * roots[:, None]).T
+    assert_allclose(vectors @ vectors.T, np.eye(3), atol=1e-10)
+    expected = np.linalg.eigvalsh(matrix.toarray())[:3]
+    assert_allclose([v @ (matrix @ v) for v in vectors], expected, atol=1e-10)
+
+
+def test_a_node_without_edges_is_no_cluster():
+    joined = graph_of(0.0).toarray()
+    joined[5] = joined[:, 5] = 0.0
+    labels = cluster_graph(scipy.sparse.csr_array(joined), 3, seed=0)
+    rest = np.arange(120) != 5
+    assert clustering_error(PARTS[rest], labels[rest]) == 0
