@@ -39,6 +39,8 @@ CHECKED = [
     MiCUSaL(subspace_dim=0, affine=True),
     MiCUSaL(subspace_dim=0, affine=True, solver="exact", init="random"),
     RobustMiCUSaL(),
+    RobustMiCUSaL(subspace_dim=0, affine=True),
+    RobustMiCUSaL(solver="exact", residual="loo", lam=float("inf")),
     AdaptiveMiCUSaL(),
     MCKUSaL(),
     MCKUSaL(init="gkiop", n_init=2, lam=float("inf")),

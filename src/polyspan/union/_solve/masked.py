@@ -111,8 +111,8 @@ class MaskedBlock:
             gains = xp.sum(right * theta, axis=1)
             if affine is not None:
                 gains = gains + lift
-            gains = xp.reshape(gains * self.weights[which], (starts, n_subspaces, -1))
-            theta = xp.reshape(theta, (starts, n_subspaces, s, -1))
+            gains = xp.reshape(gains * self.weights[which], (starts, n_subspaces, values.shape[0]))
+            theta = xp.reshape(theta, (starts, n_subspaces, s, values.shape[0]))
             yield MaskedFit(self, which, values, missing, bases, points, theta, gains)
 
     def _slices(self, k: int, s: int) -> list[slice]:
@@ -130,7 +130,9 @@ class MaskedBlock:
         """
         xp = namespace(pairs)
         k, t, m = pairs.shape
-        gram = xp.reshape(xp.reshape(pairs, (k * t, m)) @ transpose(missing), (k, t, -1))
+        gram = xp.reshape(
+            xp.reshape(pairs, (k * t, m)) @ transpose(missing), (k, t, missing.shape[0])
+        )
         return self._shifted(gram)
 
     def _shifted(self, gram: Array) -> Array:
@@ -261,7 +263,7 @@ class _AffineTerms:
         xp = namespace(values)
         k, t, m = self.factors.shape
         hidden = xp.reshape(self.factors, (k * t, m)) @ transpose(missing)
-        hidden = (1.0 - self.prior) * xp.reshape(hidden, (k, t, -1))
+        hidden = (1.0 - self.prior) * xp.reshape(hidden, (k, t, missing.shape[0]))
         squares = xp.sum(self.points * self.points, axis=1)[:, None]
         lift = 2.0 * (self.points @ transpose(values)) - squares + hidden[:, -1, :]
         return hidden[:, :-1, :] - self.inside, lift
@@ -326,7 +328,9 @@ class MaskedFit:
         weighted = self.coefficients * weights[:, :, None, :]
         # The observed entries of all subspaces in one product; the filled ones, which differ
         # from subspace to subspace, in two thin products each.
-        products = xp.reshape(weighted, (starts * n_subspaces * s, -1)) @ self.values
+        products = (
+            xp.reshape(weighted, (starts * n_subspaces * s, self.values.shape[0])) @ self.values
+        )
         products = xp.reshape(products, (starts, n_subspaces, s, m))
         blank = self._blank()
         if blank:
