@@ -54,11 +54,6 @@ def read_text(path: Path, layout: Layout) -> Any:
     return _parse(path, layout, dtype=str, keep_default_na=False, na_filter=False)
 
 
-def write_csv(frame: Any, path: Path, layout: Layout) -> None:
-    """Write a data frame; numbers in the shortest form that reads back to the same bits."""
-    frame.to_csv(path, index=False, header=layout.names is not None, sep=layout.delimiter)
-
-
 def _exact_numbers() -> dict[str, str]:
     """Return what makes pandas read every number to the nearest double."""
     import pandas as pd

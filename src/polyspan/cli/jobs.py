@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -75,27 +75,22 @@ def impute(
     check_output(output, force=force, endings=tables.ENDINGS)
     given = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
     flags = [flag for flag, value in given.items() if value]
+    known: Any = None
     if model_file is not None:
         if flags:
             raise CommandError(f"--model is fitted already: leave {', '.join(flags)} out")
-        model = models.load_file(model_file)
+        model = known = models.load_file(model_file)
     elif (subspaces is None) != (dim is None) and not settings:
         raise typer.BadParameter("give both -L and -s, or neither")
     elif flags:
         model = make_model("robust", subspaces, dim, seed, settings, lam=lam)
     else:
         model = SubspaceImputer(random_state=seed, keep_empty_features=True)
+    finds_sizes, carried = known is None and not flags, output.suffix.lower() in FRAMES
     table = tables.read_table(
-        data,
-        columns,
-        drop,
-        key,
-        header,
-        model=None if model_file is None else model,
-        only_numbers=model_file is None and not flags,
-        carried=output.suffix.lower() in FRAMES,
+        data, columns, drop, key, header, known, only_numbers=finds_sizes, carried=carried
     )
-    if model_file is None:
+    if known is None:
         models.fit_table(model, table, "robust", quiet)
     if isinstance(model, SubspaceImputer):
         filled = _fill(model, table)

@@ -63,10 +63,9 @@ def make_model(
         )
     kind = METHODS[method]
     defaults = kind().get_params()
-    known = set(defaults)
     chosen = _parse(settings or [])
     for flag, names, value in (("-L", NUMBER, subspaces), ("-s", DIMENSION, dim)):
-        name = next((name for name in names if name in known), None)
+        name = next((name for name in names if name in defaults), None)
         if value is not None:
             if name is None:
                 raise CommandError(f"--method {method} has no {names[0]}: leave {flag} out")
@@ -78,12 +77,12 @@ def make_model(
                 param_hint=flag,
             )
     chosen.update({name: value for name, value in others.items() if value is not None})
-    unknown = sorted(set(chosen) - known)
+    unknown = sorted(set(chosen) - set(defaults))
     if unknown:
         raise CommandError(
-            f"--method {method} has no {', '.join(unknown)}: it has {', '.join(sorted(known))}"
+            f"--method {method} has no {', '.join(unknown)}: it has {', '.join(sorted(defaults))}"
         )
-    if "random_state" in known:
+    if "random_state" in defaults:
         chosen.setdefault("random_state", seed)
     return kind(**chosen)
 

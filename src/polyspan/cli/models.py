@@ -17,15 +17,7 @@ from polyspan._sklearn import ProgressBar
 from polyspan.checks import listed
 from polyspan.cli import options
 from polyspan.cli.app import command
-from polyspan.cli.errors import (
-    CommandError,
-    check_output,
-    counted,
-    reading,
-    report,
-    say,
-    writing,
-)
+from polyspan.cli.errors import CommandError, check_output, counted, reading, report, say, writing
 from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
 from polyspan.cli.outputs import write_array
 from polyspan.cli.tables import ENDINGS, Table, model_names, read_table

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.cli.csv_files import Layout, read_text, write_csv
+from polyspan.cli.csv_files import Layout, read_text
 from polyspan.cli.errors import writing
 from polyspan.cli.tables import Table
 from polyspan.files import whole_file
@@ -107,7 +107,8 @@ def _written(value: float, column: np.ndarray) -> str:
 
 def _put_frame(frame: Any, part: Path, layout: Layout) -> None:
     if part.suffix.lower() == ".csv":
-        write_csv(frame, part, layout)
+        # Numbers get the shortest form that reads back to the same bits.
+        frame.to_csv(part, index=False, header=layout.names is not None, sep=layout.delimiter)
     else:
         frame.columns = [str(name) for name in frame.columns]
         frame.to_parquet(part, engine="pyarrow", index=False)

@@ -194,9 +194,7 @@ def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
     about, lossy = _about(image, opened), opened.format in ("JPEG", "MPO", "WEBP")
     if image.mode in _SIXTEEN or (image.mode == "I" and opened.format == "PNG"):
         return Picture(path, np.asarray(image).astype(np.uint16), None, about)
-    if image.mode == "F":
-        return Picture(path, np.array(image), None, about)
-    if image.mode == "CMYK":
+    if image.mode in ("F", "CMYK"):
         return Picture(path, np.array(image), None, about, lossy)
     if notes and image.mode in ("P", "PA"):
         say("note", f"{path} has a palette: the result has colours")
@@ -205,7 +203,7 @@ def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
     if image.mode == "P":
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
     elif image.mode in ("L", "RGB") and "transparency" in image.info:
-        image = image.convert({"L": "LA", "RGB": "RGBA"}[image.mode])
+        image = image.convert(f"{image.mode}A")
     elif image.mode in _CONVERTED:
         image = image.convert(_CONVERTED[image.mode])
     if image.mode not in ("L", "LA", "RGB", "RGBA"):

@@ -91,19 +91,3 @@ def no_convergence_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-@contextmanager
-def progress_bar(shown: bool, total: int, title: str) -> Iterator[Any]:
-    """Give a function that moves a bar on by one; one that does nothing where it is not shown."""
-    if not shown:
-        yield lambda: None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError as error:
-        raise ImportError("a progress bar needs rich: pip install rich") from error
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
