@@ -57,7 +57,6 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     axes = "n_subspaces, n_features, subspace_dim"
     bases, true_bases = same_shape("bases and true_bases", axes, bases, true_bases)
     xp = namespace(bases, true_bases)
-    n = bases.shape[0]
     cosines = transpose(bases)[:, None, ...] @ true_bases[None, ...]
     overlap = to_numpy(xp.sum(cosines * cosines, axis=(2, 3)))
     own, matched = linear_sum_assignment(-overlap)
@@ -65,7 +64,7 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
         subspace_distance(bases[int(i), ...], true_bases[int(j), ...], normalize=True)
         for i, j in zip(own, matched, strict=True)
     ]
-    return float(sum(distances) / n)
+    return float(sum(distances) / len(distances))
 
 
 def clustering_error(labels_true: Any, labels_pred: Any) -> float:

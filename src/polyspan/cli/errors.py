@@ -127,8 +127,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError as error:
-        message = f"{path} exists already: --force replaces it"
-        raise CommandError(message, Code.EXISTS) from error
+        raise CommandError(f"{path} exists already: --force replaces it", Code.EXISTS) from error
     except OSError as error:
         message = f"cannot write {path}: {error.strerror or error}"
         raise CommandError(message, Code.UNWRITABLE) from error

@@ -140,9 +140,7 @@ def denoise(
     most, axis = picture.most, picture.channel_axis
     level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / most
     bar = sys.stderr.isatty() and not quiet
-    values = denoise_image(
-        picture.pixels, level, preset, axis, random_state=seed, progress=bar
-    )  # fmt: skip
+    values = denoise_image(picture.pixels, level, preset, axis, random_state=seed, progress=bar)
     pictures.write_picture(picture, values, target, force=force)
     if not quiet:
         unit = "" if picture.depth == "floats" else " levels"

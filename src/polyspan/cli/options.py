@@ -13,9 +13,7 @@ Data = Annotated[
 Model = Annotated[
     Path, typer.Argument(help="A model that `polyspan fit` saved.", show_default=False)
 ]
-Output = Annotated[
-    Path, typer.Option("-o", "--output", help="File to write.", show_default=False)
-]  # fmt: skip
+Output = Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

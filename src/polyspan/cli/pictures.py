@@ -18,7 +18,7 @@ from polyspan.files import whole_file
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
 ENDINGS = (".png", *TIFF, ".bmp", *JPEG, ".webp")
 _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N")
-#: What is done to kinds of pictures before their pixels are taken.
+#: Modes of Pillow that are converted, and what they become.
 _CONVERTED = {
     "1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "HSV": "RGB"
 }  # fmt: skip
@@ -33,11 +33,11 @@ class Picture:
     pixels: np.ndarray
     """uint8, uint16 or float, (height, width), or with 3 channels, or with the 4 of print."""
     alpha: np.ndarray | None = None
-    """Transparency, (height, width), of the same type, which nothing is done to."""
+    """Transparency, (height, width), of the same type; it stays as it is."""
     about: dict[str, Any] = field(default_factory=dict)
     """What is saved with the result: profile of the colours, resolution, date and camera."""
     lossy: bool = False
-    """Whether the file is of a format that smears edges."""
+    """Whether the format changes pixels near edges, as JPEG does."""
 
     @property
     def channel_axis(self) -> int | None:
@@ -57,7 +57,7 @@ class Picture:
 
     @property
     def depth(self) -> str:
-        """What a name must say that not every format can hold; empty for 8 bits."""
+        """Values that not every format can hold: 16 bits or floats; empty for 8 bits."""
         if self.pixels.dtype.kind == "f":
             return "floats"
         return "16 bits" if self.pixels.dtype == np.uint16 else ""
@@ -70,7 +70,7 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
     ----------
     path : Path
     notes : bool, default=True
-        Whether to say what the result will have changed.
+        Whether to say how the result will differ from the file.
     """
     pillow = _pillow()
     with reading(path):
@@ -130,7 +130,6 @@ def check_ending(picture: Picture, path: Path) -> None:
 
 def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bool) -> None:
     """Write values between 0 and 1 with the depth and transparency of a picture."""
-    check_ending(picture, path)
     ending, kind, alpha = path.suffix.lower(), picture.pixels.dtype, picture.alpha
     if alpha is not None and ending in (".bmp", *JPEG):
         say("note", f"{path} cannot be transparent: transparent parts become white")
@@ -256,7 +255,7 @@ def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
 
 
 def _about(image: Any, opened: Any) -> dict[str, Any]:
-    """Return what of a file is saved with its result."""
+    """Return the parts of a file, beside its pixels, that are saved with its result."""
     found = {}
     if opened.info.get("icc_profile"):
         found["icc_profile"] = opened.info["icc_profile"]
@@ -267,7 +266,7 @@ def _about(image: Any, opened: Any) -> dict[str, Any]:
         exif = image.getexif()
         # The result is upright.
         exif.pop(_ORIENTATION, None)
-        # Cameras write all sorts of things there.
+        # Some cameras write values that Pillow cannot save.
         with suppress(ValueError, TypeError, KeyError, struct.error):
             found |= {"exif": exif.tobytes()} if len(exif) else {}
     return found

@@ -133,16 +133,16 @@ def _check_sizes(name: str, sizes: Sequence[int]) -> tuple[int, ...]:
 def mask_entries(
     X: Any, share: float, *, pattern: str = "sample", random_state: Any = None
 ) -> np.ndarray:
-    """Return a copy of X with a share of its entries replaced by NaN.
+    """Return a copy of X with a fraction of its entries replaced by NaN.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
     share : float
-        Between 0 and 1 (excluded).
+        The fraction, between 0 and 1 (excluded).
     pattern : {"sample", "overall", "block", "side"}, default="sample"
         "sample": the same number of entries, round(share · n_features), in every sample, as in the
-        paper; "overall": that share of all entries, wherever they fall; "block": one run of
+        paper; "overall": that fraction of all entries, wherever they fall; "block": one run of
         neighbouring features per sample; "side": the last features of one half of the samples,
         drawn at random; the other half stays complete, so that every feature is seen.
     random_state : int, RandomState instance or None, default=None

@@ -239,7 +239,7 @@ def _downsample(path: Path) -> tuple[np.ndarray, np.ndarray]:
     except ValueError:
         if path.suffix != ".bad":
             raise
-        pixels = np.zeros((192, 168), dtype=np.uint8)  # marked as corrupt, and so it is
+        pixels = np.zeros((192, 168), dtype=np.uint8)  # it is marked as corrupt
     image = Image.fromarray(pixels)
     nearest, bicubic = (
         np.asarray(image.resize((42, 48), method))

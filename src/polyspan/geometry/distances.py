@@ -101,8 +101,7 @@ def pairwise_subspace_distances(bases: Array) -> Array:
     for i in range(n):
         for j in range(i + 1, n):
             d = xp.linalg.vector_norm(_residual(bases[i, ...], bases[j, ...]))
-            distances[i, j] = d
-            distances[j, i] = d
+            distances[i, j] = distances[j, i] = d
     return distances
 
 

@@ -109,10 +109,11 @@ def _fill(
 ) -> np.ndarray:
     if model is None:
         seed = int(rng.randint(2**31 - 1))
-        smooth = Canvas(guess, canvas.side, 1).sample(
-            settings.n_train, np.random.RandomState(seed)
-        )  # fmt: skip
-        holed = canvas.sample(settings.n_train, np.random.RandomState(seed))
+        # The same corners of both.
+        smooth, holed = (
+            source.sample(settings.n_train, np.random.RandomState(seed))
+            for source in (Canvas(guess, canvas.side, 1), canvas)
+        )
         model = settings.model(len(holed), "shared", rng)
         with no_convergence_warnings():
             model.fit(smooth)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,9 +84,6 @@ def side_of(model: SubspaceMixture) -> int:
     return side
 
 
-@contextmanager
-def no_convergence_warnings() -> Iterator[None]:
-    """Say nothing about a fit that a preset has cut short."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+def no_convergence_warnings() -> AbstractContextManager[Any]:
+    """Return a context without warnings about a fit that a preset has cut short."""
+    return warnings.catch_warnings(action="ignore", category=ConvergenceWarning)
