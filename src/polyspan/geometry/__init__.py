@@ -19,12 +19,7 @@ from polyspan.geometry.distances import (
     side_by_side,
     subspace_distance,
 )
-from polyspan.geometry.matrices import (
-    cholesky_or_none,
-    leading_rank,
-    submatrix,
-    symmetric_eigen,
-)
+from polyspan.geometry.matrices import cholesky_or_none, leading_rank, submatrix, symmetric_eigen
 
 __all__ = [
     "check_neighbours",

@@ -10,12 +10,9 @@ from polyspan.arrays import Array, is_numpy, namespace
 
 def symmetric_eigen(a: Array) -> tuple[Array, Array]:
     """Return all eigenvalues of a symmetric matrix, ascending, and their vectors."""
-    xp = namespace(a)
-    if is_numpy(a):
-        values, vectors = scipy.linalg.eigh(a, check_finite=False)
-        return values, vectors
-    values, vectors = xp.linalg.eigh(a)
-    return values, vectors
+    numpy = is_numpy(a)
+    found = scipy.linalg.eigh(a, check_finite=False) if numpy else namespace(a).linalg.eigh(a)
+    return found[0], found[1]
 
 
 def leading_rank(values: Array, least: float) -> int:
@@ -38,7 +35,7 @@ def cholesky_or_none(a: Array) -> Array | None:
 
 def submatrix(a: Array, rows: Array, columns: Array) -> Array:
     """Return the entries of a matrix at the crossings of some rows and columns."""
-    xp = namespace(a)
     if is_numpy(a):
         return a[np.ix_(rows, columns)]
+    xp = namespace(a)
     return xp.take(xp.take(a, rows, axis=0), columns, axis=1)
