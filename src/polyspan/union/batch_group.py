@@ -159,12 +159,12 @@ def fit_group(
         units = xp.clip(xp.maximum(residual / n, rounding), smallest, None)
         schedule = temperatures(1.0, *plan.anneal_range, plan.anneal_steps)
         frames = cool(batch, frames, units, schedule)
-    best = best_of(learn(batch, frames, plan.rules, max_bytes))
+    best = best_of(learn(batch, frames, plan.rules, max_bytes), frames.shape[1])
     best = or_pooled(batch, best, pooled, to_numpy(residual), plan.rules, max_bytes)
     return GroupFit(
         _outward(batch, working, best),
         _count_narrow(ritz, max(batch.X.shape[1:])),
-        int((best.counts == 0).any(axis=(1, 2)).sum()),
+        int(best.empty().any(axis=1).sum()),
     )
 
 
@@ -199,16 +199,16 @@ def _span(X: Array, given: Array | None) -> Array | None:
 
 def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:
     """Return the best runs in the coordinates of the data."""
-    frames, means = best.frames, working.mean[:, 0, :]
-    found = working.outward(transpose(frames[:, 0, ...]))
-    n_iter, converged = (moved_to(v[:, 0], frames) for v in (best.n_iter, best.converged))
+    frames, means = best.frames[:, None, ...], working.mean[:, 0, :]
+    found = working.outward(transpose(best.frames))
+    n_iter, converged = moved_to(best.n_iter, frames), moved_to(best.converged, frames)
     if batch.affine:
         labels, objective = affine_labels(batch, frames)
         bases, points = found[..., :-1], found[..., -1]
         anchors = points + working.mean
         return BatchFit(bases, labels, means, objective, n_iter, converged, anchors)
     labels = nearest(batch, frames)[0][:, 0, :]
-    objective = moved_to(best.objective[:, 0], frames)
+    objective = moved_to(best.objective, frames)
     return BatchFit(found, labels, means, objective, n_iter, converged)
 
 
