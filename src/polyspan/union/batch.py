@@ -25,7 +25,6 @@ from polyspan.arrays import (
     to_numpy,
 )
 from polyspan.checks import check_device, warn_user
-from polyspan.union._solve.alternation import Rules
 from polyspan.union.batch_group import BatchFit, GroupFit, Starts, fit_group
 from polyspan.union.micusal import MiCUSaL
 from polyspan.union.plan import Plan, check_plan, plan_of
@@ -106,11 +105,7 @@ def fit_micusal(
     parameters._validate_params()
     if solver != "power":
         raise ValueError(f"solver={solver!r}: batches are fitted by power steps, solver='power'")
-    plan = plan_of(
-        parameters, Rules(solver, max_iter, float(tol)), n_subspaces=n_subspaces,
-        subspace_dim=subspace_dim, affine=affine,
-    )  # fmt: skip
-    X = _checked(X)
+    plan, X = plan_of(parameters), _checked(X)
     n_problems, n, m = X.shape
     check_plan(plan, Data(X[0, ...], m, n))
     starts = Starts(plan, X, init, random_state)

@@ -6,16 +6,14 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 from sklearn.base import ClusterMixin
-from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array
-from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import NEEDS, Rules, Solution, shifted
+from polyspan.union._solve.alternation import NEEDS, Solution, shifted
 from polyspan.union._solve.problem import Monitor, Problem
-from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
+from polyspan.union.fitting import fit_starts
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, Plan, check_plan, given_start, plan_of
+from polyspan.union.plan import CONSTRAINTS, check_plan, plan_of
 from polyspan.union.reading import read
 from polyspan.union.streaming import partial_fit
 
@@ -191,25 +189,10 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         -------
         self : RobustMiCUSaL
         """
-        plan, grouse = self._plan(), self.solver == "grouse"
+        plan = plan_of(self)
         data = read(self, X, self.subspace_dim, NEEDS[plan.rules.solver], copied=True)
         check_plan(plan, data)
-        rng = check_random_state(self.random_state)
-        given = given_start(self.init, data, plan)
-        problem, working = data.problem(
-            float(self.lam), center=plan.center, affine=plan.affine, start=given,
-            prior=self._prior(), masked=grouse,
-        )  # fmt: skip
-        starts = draw_starts(plan, problem, working, given, rng)
-        progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
-        best = run_starts(
-            problem, working, starts, plan, progress,
-            learn=self._sweeps if grouse else None,
-            or_pooled=not grouse,  # Algorithm 3 ends where it ends
-        )  # fmt: skip
-        store(self, data, problem, working, plan, best)
-        progress.end()
-        warn_about(best, plan, float(self.lam))
+        fit_starts(self, data, y, plan, learn=self._sweeps if self.solver == "grouse" else None)
         return self
 
     partial_fit = partial_fit
@@ -220,17 +203,6 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
 
     def _prior(self) -> float:
         return 0.0 if self.solver == "grouse" else float(self.fill_prior)
-
-    def _plan(self) -> Plan:
-        solver = {"mm": "power"}.get(self.solver, self.solver)
-        rules = Rules(solver, self.max_iter, float(self.tol), self.residual == "loo")
-        return plan_of(
-            self,
-            rules,
-            n_subspaces=self.n_subspaces,
-            subspace_dim=self.subspace_dim,
-            affine=self.affine,
-        )
 
     def _sweeps(self, problem: Problem, frames: Array, monitor: Monitor | None) -> list[Solution]:
         # Imported here: numba takes a second to load.

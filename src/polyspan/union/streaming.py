@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -21,7 +21,7 @@ from polyspan.union._solve.memory import Memory, Past
 from polyspan.union._solve.observation import Observation
 from polyspan.union._solve.problem import batch_problem
 from polyspan.union._solve.shape import join
-from polyspan.union.plan import Plan, check_needs, check_plan
+from polyspan.union.plan import check_needs, check_plan, plan_of
 from polyspan.union.reading import Data
 
 # The first samples are kept until there are this many for each dimension of each subspace: an
@@ -89,47 +89,15 @@ class Stream:
         return np.asarray(self.sums / np.maximum(self.counts, 1e-300), dtype=dtype)
 
 
-class Streaming(Protocol):
-    """A linear model that can learn from a stream."""
-
-    n_subspaces: int
-    subspace_dim: int
-    lam: float
-    center: bool
-    affine: bool
-    forget_factor: float
-    bases_: np.ndarray
-    mean_: np.ndarray
-    anchors_: np.ndarray
-    labels_: np.ndarray
-    objective_: float
-    objective_history_: np.ndarray
-    n_iter_: int
-    converged_: bool
-    n_samples_seen_: int
-    _stream: Stream
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from all samples at once."""
-
-    def _plan(self) -> Plan: ...
-
-    def _prior(self) -> float: ...
-
-    def _validate(self, X: Any, *, reset: bool, method: str) -> Any: ...
-
-    def _nearest(self, X: Any) -> Any: ...
-
-
-def _streamable(model: Streaming) -> bool:
+def _streamable(model: Any) -> bool:
     """Say why a model has no `partial_fit`; scikit-learn makes an AttributeError of it."""
-    check_needs(model._plan().rules, model.affine, "stream", 0)
+    check_needs(plan_of(model).rules, model.affine, "stream", 0)
     return True
 
 
 @available_if(_streamable)  # type: ignore[untyped-decorator]
 @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
+def partial_fit(self: Any, X: Any, y: Any = None) -> Any:
     """Learn from one more batch of samples.
 
     The first samples, ten for each dimension of each subspace, are kept and fitted as `fit`
@@ -162,7 +130,7 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
     X = self._validate(X, reset=stream is None, method="partial_fit")
     if stream is None:
         _forget_fit(self)
-        check_plan(self._plan(), Data(X, X.shape[1], 10**9))
+        check_plan(plan_of(self), Data(X, X.shape[1], 10**9))
         nothing = np.zeros(X.shape[1])
         stream = Stream(0, _fixed_options(self), nothing, nothing, X[:0])
     _check_options(self, stream)
@@ -181,7 +149,7 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
     return self
 
 
-def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
+def _begin(model: Any, stream: Stream, X: np.ndarray) -> Stream:
     """Keep the first samples, and fit them when there are enough."""
     assert stream.first is not None
     first = np.concatenate([stream.first, X])
@@ -216,7 +184,7 @@ def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     return _absorb(model, stream, first, 1.0)
 
 
-def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
+def _absorb(model: Any, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
     """Let the past fade and take power steps on it and a batch together, then remember that.
 
     Samples of the batch are assigned anew before each step; what is remembered stays with the
@@ -257,11 +225,11 @@ def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: floa
     return replace(stream, memory=stream.memory.with_samples(samples, weights, mean, found.labels))
 
 
-def _fixed_options(model: Streaming) -> tuple[Any, ...]:
+def _fixed_options(model: Any) -> tuple[Any, ...]:
     return tuple(getattr(model, name) for name in FIXED)
 
 
-def _check_options(model: Streaming, stream: Stream) -> None:
+def _check_options(model: Any, stream: Stream) -> None:
     """Raise an error where a parameter was set that all that is remembered depends on."""
     for name, now, before in zip(FIXED, _fixed_options(model), stream.options, strict=True):
         if now != before:
@@ -271,7 +239,7 @@ def _check_options(model: Streaming, stream: Stream) -> None:
             )
 
 
-def _forget_fit(model: Streaming) -> None:
+def _forget_fit(model: Any) -> None:
     """Forget what `fit` has learned, as a stream begins anew."""
     for name in list(vars(model)):
         if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):

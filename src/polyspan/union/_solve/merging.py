@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -156,8 +156,8 @@ def _chosen_dimension(dimensions: list[float], max_dim: int) -> int:
     return min(max_dim, max(1, round(max(known)))) if known else max_dim
 
 
-def most_frequent_size(solutions: list[AdaptiveSolution]) -> list[AdaptiveSolution]:
+def most_frequent_size(solutions: list[Any]) -> list[Any]:
     """Keep the runs whose number of subspaces came out most often (of ties the smaller)."""
     sizes = [len(solution.frames) for solution in solutions]
     common = max(sorted(set(sizes)), key=sizes.count)
-    return [replace(s) for s, size in zip(solutions, sizes, strict=True) if size == common]
+    return [solution for solution in solutions if len(solution.frames) == common]
