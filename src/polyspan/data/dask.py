@@ -19,13 +19,13 @@ from dask.sizeof import sizeof
 from sklearn import config_context
 
 from polyspan.arrays import Array, limit_threads
-from polyspan.data.rows import Addable, PerRow, Task, added, part_of
+from polyspan.data.rows import Addable, PerRow, Source, Task, added, part_of
 
 # Sums of neighbouring chunks, which mostly lie on one worker, are added this many at a time.
 FAN_IN = 4
 
 
-class DaskRows:
+class DaskRows(Source):
     """Chunks of rows of a dask array."""
 
     lazy = True
@@ -34,22 +34,6 @@ class DaskRows:
         self.X = X
         self.header = X if header is None else header
         self._blocks = list(X.to_delayed().ravel())
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return int(self.X.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the entries."""
-        found: np.dtype[Any] = np.dtype(self.X.dtype)
-        return found
-
-    @property
-    def working_type(self) -> np.dtype[Any]:
-        """Type to work in: float32 stays, all else becomes float64."""
-        return np.dtype(np.float32 if self.dtype == np.float32 else np.float64)
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, PerRow | None]:
         """Return the sum of task(chunk, *arguments), and the results per row if kept.

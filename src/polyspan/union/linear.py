@@ -49,6 +49,11 @@ class LinearUnion(UnionPrediction):
     _takes_missing = False
     """Whether NaN marks missing entries, in training and in new data."""
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
+
     def _prior(self) -> float:
         """Return ρ, the weight of filled-in entries."""
         return 0.0

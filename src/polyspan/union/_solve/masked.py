@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from polyspan.arrays import (
     CHUNK_MAX_BYTES,
     DEVICE_CHUNK_BYTES,
@@ -20,6 +22,7 @@ from polyspan.arrays import (
     is_host,
     item_bytes,
     members_of,
+    moved_to,
     namespace,
     row_slices,
     rows_at_once,
@@ -29,7 +32,7 @@ from polyspan.arrays import (
 )
 from polyspan.data.missing import Holes, recurring_patterns
 from polyspan.union._solve.observation import CompleteBlock
-from polyspan.union._solve.small_systems import pairwise_products, solve_packed
+from polyspan.union._solve.small_systems import pair_indices, pairwise_products, solve_packed
 from polyspan.union._solve.sums import member_mask
 
 
@@ -150,14 +153,10 @@ class MaskedBlock:
         systems = self._systems(pairs, xp.astype(self.shared, pairs.dtype))
         k, t, n = systems.shape
         s = int((2 * t) ** 0.5)
-        full = zeros((k, n, s, s), pairs)
-        position = 0
-        for i in range(s):
-            for j in range(i, s):
-                full[:, :, i, j] = systems[:, position, :]
-                full[:, :, j, i] = systems[:, position, :]
-                position += 1
-        return xp.linalg.inv(full)
+        positions, (rows, columns) = np.empty((s, s), dtype=np.int64), pair_indices(s)
+        positions[rows, columns] = positions[columns, rows] = np.arange(t)
+        full = xp.take(systems, moved_to(positions.ravel(), pairs), axis=1)
+        return xp.linalg.inv(xp.permute_dims(xp.reshape(full, (k, s, s, n)), (0, 3, 1, 2)))
 
     def filled(
         self, values: Array, missing: Array, basis: Array, point: Array | None, theta: Array

@@ -28,6 +28,7 @@ from polyspan.arrays import (
 from polyspan.data.measure import Extent, RowMap
 from polyspan.data.rows import ArrayRows, BlockRows, Rows, Source
 from polyspan.data.working import HEAVY_MEAN, Working, scale_and_mean, span_of, working_weight
+from polyspan.union._solve.leave_one_out import Leverage, spread_block
 from polyspan.union._solve.observation import CompleteBlock, Observation
 from polyspan.union._solve.shape import ObjectiveWeights, Shape, join, shape_of
 from polyspan.union._solve.sums import Sums, assign_block, soft_assign_block
@@ -84,6 +85,14 @@ class Problem:
             task, frames, self.shape, temperature, leverage, membership, keep, keep=keep
         )
         return kept, sums
+
+    def leverage(self, frames: Array, membership: Any) -> Leverage | None:
+        """Return what leave-one-out residuals need, given labels or responsibilities, or None."""
+        if membership is None:
+            return None
+        spread, _ = self.rows.reduce(spread_block, frames, self.shape, membership)
+        found: Leverage = spread.leverage(affine=bool(self.shape.n_points))
+        return found
 
     def objective(self, frames: Array, energy: Array) -> Array:
         """Return F of every start from Σ (‖y‖² - residual), in double precision."""
