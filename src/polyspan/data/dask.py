@@ -53,7 +53,7 @@ class DaskRows(Source):
             )
             for j, block in enumerate(self._blocks)
         ]  # fmt: skip
-        sums = [delayed(_first, pure=False)(part) for part in parts] if keep else parts
+        sums = [part[0] for part in parts] if keep else parts
         level = 0
         while len(sums) > 1:
             groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
@@ -66,7 +66,7 @@ class DaskRows(Source):
         with limit_threads(0.0):
             if not keep:
                 return sums[0].compute(), None
-            total, *own = persist(sums[0], *(delayed(_second, pure=False)(part) for part in parts))
+            total, *own = persist(sums[0], *(part[1] for part in parts))
             return total.compute(), PerRow(tuple(own))
 
     def take(self, indices: np.ndarray) -> np.ndarray:
@@ -116,14 +116,6 @@ def _run(task: Task, block: Array, common: list[Any], per_row: dict[int, Any], k
     own = [per_row.get(k, argument) for k, argument in enumerate(common)]
     found = task(block, *own)
     return found if keep else found[0]
-
-
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
 
 
 def _or_none(part: Any) -> Array:

@@ -17,7 +17,7 @@ from polyspan.union._solve.merging import AdaptiveRules, learn_adaptively, most_
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union.fitting import fit_starts
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, Plan, plan_of
+from polyspan.union.plan import CONSTRAINTS, plan_of
 from polyspan.union.reading import read
 
 
@@ -87,11 +87,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        **{
-            name: rule
-            for name, rule in CONSTRAINTS.items()
-            if name not in ("n_subspaces", "subspace_dim")
-        },
+        **{k: rule for k, rule in CONSTRAINTS.items() if k not in ("n_subspaces", "subspace_dim")},
         "max_subspaces": [Interval(Integral, 1, None, closed="left")],
         "max_dim": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"anneal", "random"})],
@@ -159,7 +155,13 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         data = read(self, X, self.max_dim, Needs(all_samples=True), copied=False)
         dim = max(1, min(self.max_dim, data.n_features - 1))
         plan = plan_of(self, n_subspaces=self.max_subspaces, subspace_dim=dim)
-        self._check_sizes(plan, data.n_learned, data.n_features)
+        if data.n_features < 2:
+            raise ValueError(f"n_features={data.n_features}: subspaces need at least 2 features")
+        if data.n_learned < max(2, dim):
+            raise ValueError(
+                f"n_samples={data.n_learned} is fewer than max_dim={self.max_dim}: lower max_dim "
+                "or give more samples"
+            )
         fit_starts(
             self, data, y, plan, learn=self._learn, choose=most_frequent_size, keep=self._keep
         )
@@ -168,7 +170,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         if small:
             warn_user(
                 f"subspaces {small} have at most k2={self.k2} samples: fewer neighbours were used "
-                "to estimate their dimension",
+                "to estimate their dimension"
             )
         return self
 
@@ -192,12 +194,3 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             learn_adaptively(problem, start, rules, monitor=monitor and shifted(monitor, k))
             for k, start in enumerate(frames)
         ]
-
-    def _check_sizes(self, plan: Plan, n_samples: int, n_features: int) -> None:
-        if n_features < 2:
-            raise ValueError(f"n_features={n_features}: subspaces need at least 2 features")
-        if n_samples < max(2, plan.subspace_dim):
-            raise ValueError(
-                f"n_samples={n_samples} is fewer than max_dim={self.max_dim}: lower max_dim or "
-                "give more samples"
-            )

@@ -1,4 +1,4 @@
-"""The moves of a fit that the linear models share: start, run, store, warn."""
+"""The fit of the linear models: draw starts, run them, store the best, warn."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def fit_starts(
     if len(empty):
         warn_user(
             f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
-            "lam or n_init",
+            "lam or n_init"
         )
     if not plan.affine:
         warn_where_together(best.frames, float(model.lam))

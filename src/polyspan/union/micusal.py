@@ -69,7 +69,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Most iterations of the alternation, after annealing if any.
     tol : float, default=1e-6
         The alternation has converged when an iteration lowers the objective by no more than this
-        share of it.
+        fraction of it.
     forget_factor : float, default=1.0
         For `partial_fit` only: what everything remembered is multiplied by before each batch, so
         that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
@@ -202,10 +202,6 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         return self
 
     partial_fit = partial_fit
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # A stream may have begun with too few samples to fit.
-        return hasattr(self, "bases_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -157,12 +157,13 @@ def given_start(init: Any, data: Data, plan: Plan) -> Array | None:
 
 def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, affine: bool) -> Array:
     """Return given frames of the shape asked for, beside `like`, with orthonormal bases."""
+    names = "n_problems, n_subspaces" if len(shape) == 4 else "n_subspaces"
     columns = "subspace_dim + 1" if affine else "subspace_dim"
     if start.dtype.kind not in "fiu":
         raise ValueError(f"init has the type {start.dtype}: give real orthonormal bases")
     if start.shape != shape:
         raise ValueError(
-            f"init has the shape {start.shape}, but (n_subspaces, n_features, {columns}) is {shape}"
+            f"init has the shape {start.shape}, but ({names}, n_features, {columns}) is {shape}"
         )
     if not np.isfinite(start).all():
         raise ValueError("init contains NaN or infinity: give finite orthonormal bases")
@@ -173,7 +174,8 @@ def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, aff
             warn_user(
                 "the bases in init are not orthonormal: the nearest orthonormal ones are used"
             )
-        bases = orthonormalise(bases)
+        flat = namespace(bases).reshape(bases, (-1, *bases.shape[-2:]))
+        bases = namespace(bases).reshape(orthonormalise(flat), bases.shape)
     return join(bases, points)
 
 

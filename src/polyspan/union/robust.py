@@ -71,7 +71,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     max_iter : int, default=300
         Most (outer) iterations; the paper's tables fit 5 with `solver="grouse"`.
     tol : float, default=1e-6
-        Converged when an iteration changes F2 by no more than this share of it.
+        Converged when an iteration changes F2 by no more than this fraction of it.
     forget_factor : float, default=1.0
         For `partial_fit` only: what everything remembered is multiplied by before each batch, so
         that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
@@ -215,10 +215,6 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             learn_by_grouse(problem, start, rules, monitor=monitor and shifted(monitor, k))
             for k, start in enumerate(frames)
         ]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # A stream may have begun with too few samples to fit.
-        return hasattr(self, "bases_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -33,7 +33,7 @@ MOST_TIMES = 10
 REFIT_FROM = 1.25
 # What may not change within a stream: everything that is remembered depends on it.
 FIXED = ("n_subspaces", "subspace_dim", "center", "affine")
-# Power steps per batch, and the share of the objective below which they are given up.
+# Power steps per batch, and the fraction of the objective below which they stop.
 MOST_STEPS = 20
 STEP_TOL = 1e-5
 
@@ -62,27 +62,22 @@ class Stream:
     def with_batch(self, X: np.ndarray, forget_factor: float) -> Stream:
         """Let the past fade and count a batch in, on a scale that suits both."""
         assert self.memory is not None
-        missing = np.isnan(X)
+        missing, eps = np.isnan(X), machine_epsilon(X)
         values = np.where(missing, X.dtype.type(0), X)
-        old = self._scaled_for(float(np.abs(values).max(initial=0.0)), machine_epsilon(X))
-        assert old.memory is not None
-        sums = (values * old.scale).sum(axis=0, dtype=np.float64)
+        largest = float(np.abs(values).max(initial=0.0))
+        scale, sums, memory = self.scale, self.sums, self.memory
+        fits = math.isfinite(largest * scale) and power_of_two_scale(largest * scale, eps) >= 1.0
+        if not fits:  # the squares of the batch would overflow on this scale
+            scale = power_of_two_scale(largest, eps)
+            by = scale / self.scale
+            sums, memory = by * sums, memory.scaled(by)
         return replace(
-            old,
-            sums=forget_factor * old.sums + sums,
-            counts=forget_factor * old.counts + (~missing).sum(axis=0),
-            memory=old.memory.faded(forget_factor),
+            self,
+            sums=forget_factor * sums + (values * scale).sum(axis=0, dtype=np.float64),
+            counts=forget_factor * self.counts + (~missing).sum(axis=0),
+            memory=memory.faded(forget_factor),
+            scale=scale,
         )
-
-    def _scaled_for(self, largest: float, eps: float) -> Stream:
-        """Lower the scale where the squares of a batch would overflow on it."""
-        assert self.memory is not None
-        brought = largest * self.scale
-        if math.isfinite(brought) and power_of_two_scale(brought, eps) >= 1.0:
-            return self
-        scale = power_of_two_scale(largest, eps)
-        by = scale / self.scale
-        return replace(self, scale=scale, sums=by * self.sums, memory=self.memory.scaled(by))
 
     def mean(self, dtype: Any) -> np.ndarray:
         """Return the weighted mean of what was observed of every feature, times `scale`."""
@@ -132,7 +127,8 @@ def partial_fit(self: Any, X: Any, y: Any = None) -> Any:
         _forget_fit(self)
         check_plan(plan_of(self), Data(X, X.shape[1], 10**9))
         nothing = np.zeros(X.shape[1])
-        stream = Stream(0, _fixed_options(self), nothing, nothing, X[:0])
+        options = tuple(getattr(self, name) for name in FIXED)
+        stream = Stream(0, options, nothing, nothing, X[:0])
     _check_options(self, stream)
     X = _in_precision(X, stream)
     learned = (~np.isnan(X)).sum(axis=1) > self.subspace_dim
@@ -225,14 +221,10 @@ def _absorb(model: Any, stream: Stream, X: np.ndarray, forget_factor: float) -> 
     return replace(stream, memory=stream.memory.with_samples(samples, weights, mean, found.labels))
 
 
-def _fixed_options(model: Any) -> tuple[Any, ...]:
-    return tuple(getattr(model, name) for name in FIXED)
-
-
 def _check_options(model: Any, stream: Stream) -> None:
     """Raise an error where a parameter was set that all that is remembered depends on."""
-    for name, now, before in zip(FIXED, _fixed_options(model), stream.options, strict=True):
-        if now != before:
+    for name, before in zip(FIXED, stream.options, strict=True):
+        if (now := getattr(model, name)) != before:
             raise ValueError(
                 f"{name}={now} was set within a stream that began with {name}={before}: set "
                 "it back, or begin a new stream with sklearn.clone(model)"

@@ -96,10 +96,8 @@ def alternate(
     active = list(range(len(runs)))
     labels: Any = None
     for iteration in range(rules.max_iter + 1):
-        leverage = problem.leverage(frames, labels) if rules.leave_one_out else None
-        labels, sums = problem.assign(
-            frames, with_products=not exact, leverage=leverage, membership=labels, keep=keep
-        )
+        before = labels if rules.leave_one_out else None
+        labels, sums = problem.assign(frames, with_products=not exact, before=before, keep=keep)
         values = to_numpy(problem.objective(frames, sums.energy)).tolist()
         still = []
         for k, start in enumerate(active):
@@ -230,12 +228,12 @@ def refill_empty(
         if not empty or solution.stopped != "converged" or left < 1:
             break
         bases, _ = problem.shape.split(solution.frames)
-        share = max(bases.shape[2], rows.n_rows // (2 * bases.shape[0]))
-        most = share * len(empty) if rows.in_memory else MOST_GATHERED
+        n_each = max(bases.shape[2], rows.n_rows // (2 * bases.shape[0]))
+        most = n_each * len(empty) if rows.in_memory else MOST_GATHERED
         worst, _ = rows.reduce(worst_block, solution.frames, problem.shape, most)
         frames = xp.asarray(solution.frames, copy=True)
         for k, p in enumerate(empty):
-            members = worst.samples[k :: len(empty), :][:share, :]
+            members = worst.samples[k :: len(empty), :][:n_each, :]
             frames[p, ...] = problem.shape.fit_basis(members, solution.frames[0, ...])
         (resumed,) = alternate(
             problem, frames[None, ...], replace(rules, max_iter=left), monitor=monitor

@@ -73,10 +73,7 @@ def anneal(
     factor = 1.0 if math.isinf(problem.lam) else problem.lam
     history, kept = [], None
     for step, temperature in enumerate(schedule):
-        leverage = problem.leverage(frames, kept) if leave_one_out else None
-        kept, sums = problem.soft_assign(
-            frames, temperature, leverage=leverage, membership=kept, keep=leave_one_out
-        )
+        kept, sums = problem.soft_assign(frames, temperature, before=kept, keep=leave_one_out)
         free = problem.objective(frames, sums.energy) + factor * temperature * sums.entropy
         history.append(free)
         frames = shape.step(frames, sums, weights)

@@ -92,12 +92,12 @@ class Batch:
         projections = xp.reshape(frames, (P, R * L * c, m)) @ transpose(self.X)
         projections = xp.reshape(projections, (P, R, L, c, self.X.shape[1]))
         if not self.affine:
-            return projections, _gains(projections)
+            return projections, energies(projections)
         bases, points = frames[..., :-1, :], frames[..., -1:, :]
         projections[..., :-1, :] -= bases @ transpose(points)
         lifted = 2.0 * projections[..., -1, :] - xp.sum(points * points, axis=-1)
         projections[..., -1, :] = 1.0
-        return projections, _gains(projections[..., :-1, :]) + lifted
+        return projections, energies(projections[..., :-1, :]) + lifted
 
     def gram(self, frames: Array) -> Array | None:
         """Return WᵀW of every run, which objective and step of linear subspaces need, or None."""
@@ -206,13 +206,6 @@ class Batch:
         """Return the objective of every problem below which its data are fitted to rounding."""
         weight = 1.0 if math.isinf(self.lam) else self.lam
         return 4.0 * machine_epsilon(self.X) * weight * to_numpy(self.total)
-
-
-def _gains(projections: Array) -> Array:
-    """Return squared norms of projections, (P, R, L, n)."""
-    xp = namespace(projections)
-    P, R, L, s, n = projections.shape
-    return xp.reshape(energies(xp.reshape(projections, (P * R, L, s, n))), (P, R, L, n))
 
 
 def _runs_wide(frames: Array) -> Array:

@@ -47,8 +47,7 @@ class MemberRows:
 
     def count(self, p: int) -> int:
         """Return the number of members."""
-        xp = namespace(self.labels)
-        return int(xp.sum(xp.astype(self.labels == p, xp.int64)))
+        return int(namespace(self.labels).count_nonzero(self.labels == p))
 
     def total(self, p: int) -> tuple[Array, Array]:
         """Return the sum of the members and of their weights, (1,)."""
@@ -148,23 +147,21 @@ def moments_block(
     start : int
         Which of the starts.
     """
+    xp = namespace(frames)
     bases, points = shape.split(frames)
     own = labels[:, start]
     complete, weights = block.completed(bases, points, own)
-    return sum_moments(MemberRows(complete, weights, own), bases.shape[0], points), None
-
-
-def sum_moments(members: MemberRows, n_subspaces: int, about: Array | None) -> Moments:
-    """Sum over the members of every subspace."""
-    xp = namespace(members.block.X)
-    counts = [members.count(p) for p in range(n_subspaces)]
-    points = [None if about is None else about[p, :] for p in range(n_subspaces)]
-    scatters = [members.scatter(p, points[p]) for p in range(n_subspaces)]
-    totals, masses = zip(*(members.total(p) for p in range(n_subspaces)), strict=True)
-    mass = xp.concat(masses, axis=0)
-    total = xp.stack(totals)
-    total = total if about is None else total - mass[:, None] * about
-    return Moments(xp.asarray(counts), mass, total, xp.stack(scatters))
+    members, subspaces = MemberRows(complete, weights, own), range(bases.shape[0])
+    about = [None if points is None else points[p, :] for p in subspaces]
+    totals, masses = zip(*(members.total(p) for p in subspaces), strict=True)
+    mass, total = xp.concat(masses, axis=0), xp.stack(totals)
+    sums = Moments(
+        xp.asarray([members.count(p) for p in subspaces]),
+        mass,
+        total if points is None else total - mass[:, None] * points,
+        xp.stack([members.scatter(p, about[p]) for p in subspaces]),
+    )
+    return sums, None
 
 
 def residual_block(
@@ -242,7 +239,6 @@ def exact_basis(
         if draw is not None:
             matrix = matrix + draw(identity(m, bases))
         return top_eigenvectors(matrix, s)[1]
-
     return _by_products(rows, others, old, weights, draw, p)
 
 

@@ -56,37 +56,32 @@ class Problem:
         return ObjectiveWeights.of(self.lam)
 
     def assign(
-        self,
-        frames: Array,
-        *,
-        with_products: bool,
-        leverage: Any = None,
-        membership: Any = None,
-        keep: bool = True,
+        self, frames: Array, *, with_products: bool, before: Any = None, keep: bool = True
     ) -> tuple[Any, Sums]:
-        """Give every sample to its nearest subspace; see `sums.assign_block`."""
+        """Give every sample to its nearest subspace; see `sums.assign_block`.
+
+        With labels from `before` leave-one-out residuals are used.
+        """
+        leverage = self._leverage(frames, before)
         sums, labels = self.rows.reduce(
-            assign_block, frames, self.shape, with_products, leverage, membership, keep=keep
+            assign_block, frames, self.shape, with_products, leverage, before, keep=keep
         )
         return labels, sums if self.past is None else sums + self.past.sums(frames, self.shape)
 
     def soft_assign(
-        self,
-        frames: Array,
-        temperature: float,
-        *,
-        leverage: Any = None,
-        membership: Any = None,
-        keep: bool = False,
+        self, frames: Array, temperature: float, *, before: Any = None, keep: bool = False
     ) -> tuple[Any, Sums]:
-        """Give every sample to all subspaces in part; see `sums.soft_assign_block`."""
-        task = soft_assign_block
+        """Give every sample to all subspaces in part; see `sums.soft_assign_block`.
+
+        With responsibilities from `before` leave-one-out residuals are used.
+        """
+        leverage, task = self._leverage(frames, before), soft_assign_block
         sums, kept = self.rows.reduce(
-            task, frames, self.shape, temperature, leverage, membership, keep, keep=keep
+            task, frames, self.shape, temperature, leverage, before, keep, keep=keep
         )
         return kept, sums
 
-    def leverage(self, frames: Array, membership: Any) -> Leverage | None:
+    def _leverage(self, frames: Array, membership: Any) -> Leverage | None:
         """Return what leave-one-out residuals need, given labels or responsibilities, or None."""
         if membership is None:
             return None
