@@ -184,6 +184,11 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def _prior(self) -> float:
         return float(self.fill_prior)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _learn(
         self, problem: Problem, frames: np.ndarray, monitor: Monitor | None
     ) -> list[Solution]:

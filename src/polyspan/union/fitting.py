@@ -67,7 +67,7 @@ def fit_starts(
     given = given_start(model.init, data, plan)
     problem, working = data.problem(
         float(model.lam), center=plan.center, affine=plan.affine, start=given,
-        prior=model._prior(), masked=plan.rules.solver == "grouse",
+        prior=model._prior() if model._takes_missing else 0.0, masked=plan.rules.solver == "grouse",
     )  # fmt: skip
     starts = draw_starts(plan, problem, working, given, check_random_state(model.random_state))
     progress = FitProgress(model, data.X, y, plan.n_starts, plan.max_steps)

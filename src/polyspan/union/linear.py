@@ -53,11 +53,6 @@ class LinearUnion(UnionPrediction):
         # A stream may have begun with too few samples to fit.
         return hasattr(self, "bases_")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._takes_missing
-        return tags
-
     def _prior(self) -> float:
         """Return ρ, the weight of filled-in entries."""
         return 0.0

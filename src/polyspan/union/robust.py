@@ -218,5 +218,6 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
         tags.array_api_support = self.solver != "grouse"  # which is compiled for NumPy
         return tags

@@ -62,7 +62,7 @@ class Problem:
 
         With labels from `before` leave-one-out residuals are used.
         """
-        leverage = self._leverage(frames, before)
+        leverage = None if before is None else self._leverage(frames, before)
         sums, labels = self.rows.reduce(
             assign_block, frames, self.shape, with_products, leverage, before, keep=keep
         )
@@ -75,16 +75,13 @@ class Problem:
 
         With responsibilities from `before` leave-one-out residuals are used.
         """
-        leverage, task = self._leverage(frames, before), soft_assign_block
-        sums, kept = self.rows.reduce(
-            task, frames, self.shape, temperature, leverage, before, keep, keep=keep
-        )
+        leverage = None if before is None else self._leverage(frames, before)
+        options = (temperature, leverage, before, keep)
+        sums, kept = self.rows.reduce(soft_assign_block, frames, self.shape, *options, keep=keep)
         return kept, sums
 
-    def _leverage(self, frames: Array, membership: Any) -> Leverage | None:
-        """Return what leave-one-out residuals need, given labels or responsibilities, or None."""
-        if membership is None:
-            return None
+    def _leverage(self, frames: Array, membership: Any) -> Leverage:
+        """Return what leave-one-out residuals need, given labels or responsibilities."""
         spread, _ = self.rows.reduce(spread_block, frames, self.shape, membership)
         found: Leverage = spread.leverage(affine=bool(self.shape.n_points))
         return found
