@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -53,21 +53,16 @@ class Plan:
     """Most iterations that one start can take."""
 
 
-class Parameters(Protocol):
-    """What the linear models have in common."""
+def plan_of(model: Any, *, n_subspaces: int | None = None, subspace_dim: int | None = None) -> Plan:
+    """Return what the parameters of a model ask for.
 
-    init: Any
-    n_init: int | str
-    center: bool
-    anneal_steps: int
-    anneal_range: tuple[float, float]
-    n_jobs: int | None
-
-
-def plan_of(
-    model: Parameters, rules: Rules, *, n_subspaces: int, subspace_dim: int, affine: bool
-) -> Plan:
-    """Return what the parameters of a model ask for."""
+    `AdaptiveMiCUSaL` gives the sizes here; it has neither solver, residual nor affine subspaces.
+    """
+    n_subspaces = model.n_subspaces if n_subspaces is None else n_subspaces
+    subspace_dim = model.subspace_dim if subspace_dim is None else subspace_dim
+    solver, affine = getattr(model, "solver", "exact"), getattr(model, "affine", False)
+    leave_one_out = getattr(model, "residual", "plain") == "loo"
+    solver = "power" if solver == "mm" else solver
     init, n_init = model.init, model.n_init
     given, annealed = not isinstance(init, str), isinstance(init, str) and init == "anneal"
     if given and n_init not in ("auto", 1):
@@ -78,6 +73,7 @@ def plan_of(
     hottest, coldest = model.anneal_range if len(model.anneal_range) == 2 else (None, None)
     if not (isinstance(hottest, Real) and isinstance(coldest, Real)):
         raise ValueError(f"anneal_range={model.anneal_range} must hold two numbers")
+    hottest, coldest = float(hottest), float(coldest)
     if not 0 < coldest <= hottest < np.inf:
         raise ValueError(
             f"anneal_range={model.anneal_range} must be (first, last) temperature with "
@@ -91,12 +87,12 @@ def plan_of(
         n_starts=int(n_init),
         annealed=annealed,
         anneal_steps=model.anneal_steps,
-        anneal_range=(float(hottest), float(coldest)),
-        rules=rules,
+        anneal_range=(hottest, coldest),
+        rules=Rules(solver, model.max_iter, float(model.tol), leave_one_out),
         n_jobs=model.n_jobs,
         n_columns=n_subspaces * (subspace_dim + affine),
         # Each refilling of empty subspaces evaluates its new start once more.
-        max_steps=(model.anneal_steps if annealed else 0) + rules.max_iter + 1 + n_subspaces,
+        max_steps=(model.anneal_steps if annealed else 0) + model.max_iter + 1 + n_subspaces,
     )
 
 
@@ -161,12 +157,13 @@ def given_start(init: Any, data: Data, plan: Plan) -> Array | None:
 
 def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, affine: bool) -> Array:
     """Return given frames of the shape asked for, beside `like`, with orthonormal bases."""
+    names = "n_problems, n_subspaces" if len(shape) == 4 else "n_subspaces"
     columns = "subspace_dim + 1" if affine else "subspace_dim"
     if start.dtype.kind not in "fiu":
         raise ValueError(f"init has the type {start.dtype}: give real orthonormal bases")
     if start.shape != shape:
         raise ValueError(
-            f"init has the shape {start.shape}, but (n_subspaces, n_features, {columns}) is {shape}"
+            f"init has the shape {start.shape}, but ({names}, n_features, {columns}) is {shape}"
         )
     if not np.isfinite(start).all():
         raise ValueError("init contains NaN or infinity: give finite orthonormal bases")
@@ -177,7 +174,8 @@ def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, aff
             warn_user(
                 "the bases in init are not orthonormal: the nearest orthonormal ones are used"
             )
-        bases = orthonormalise(bases)
+        flat = namespace(bases).reshape(bases, (-1, *bases.shape[-2:]))
+        bases = namespace(bases).reshape(orthonormalise(flat), bases.shape)
     return join(bases, points)
 
 
