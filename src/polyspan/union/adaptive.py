@@ -7,15 +7,22 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
+from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.sliced import row_source
 from polyspan.geometry import check_neighbours
-from polyspan.union._solve.alternation import Needs, Solution, shifted
-from polyspan.union._solve.merging import AdaptiveRules, learn_adaptively, most_frequent_size
+from polyspan.progress import FitProgress
+from polyspan.union._solve.alternation import Needs, Rules, Solution, shifted
+from polyspan.union._solve.merging import (
+    AdaptiveRules,
+    AdaptiveSolution,
+    learn_adaptively,
+    most_frequent_size,
+)
 from polyspan.union._solve.problem import Monitor, Problem
-from polyspan.union.fitting import fit_starts
+from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
 from polyspan.union.plan import CONSTRAINTS, plan_of
 from polyspan.union.reading import read
@@ -154,7 +161,8 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             X = np.asarray(X)
         data = read(self, X, self.max_dim, Needs(all_samples=True), copied=False)
         dim = max(1, min(self.max_dim, data.n_features - 1))
-        plan = plan_of(self, n_subspaces=self.max_subspaces, subspace_dim=dim)
+        rules = Rules("exact", self.max_iter, float(self.tol))
+        plan = plan_of(self, rules, self.max_subspaces, dim, affine=False)
         if data.n_features < 2:
             raise ValueError(f"n_features={data.n_features}: subspaces need at least 2 features")
         if data.n_learned < max(2, dim):
@@ -162,9 +170,27 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
                 f"n_samples={data.n_learned} is fewer than max_dim={self.max_dim}: lower max_dim "
                 "or give more samples"
             )
-        fit_starts(
-            self, data, y, plan, learn=self._learn, choose=most_frequent_size, keep=self._keep
+        problem, working = data.problem(
+            float(self.lam), center=plan.center, affine=False, start=None, prior=self._prior()
         )
+        starts = draw_starts(plan, problem, working, None, check_random_state(self.random_state))
+        progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
+        best = run_starts(
+            problem, working, starts, plan, progress, learn=self._learn, choose=most_frequent_size
+        )
+        store(self, data, problem, working, plan, best)
+        self.n_subspaces_, _, self.subspace_dim_ = self.bases_.shape
+        assert isinstance(best, AdaptiveSolution)
+        self.merge_history_ = list(best.merges)
+        self.dimension_estimates_ = np.array(best.dimensions)
+        progress.end()
+        self._warn_about_neighbours()
+        warn_about(best, plan, float(self.lam))
+        return self
+
+    _takes_missing = True
+
+    def _warn_about_neighbours(self) -> None:
         sizes = np.bincount(self.labels_[self.labels_ >= 0], minlength=self.n_subspaces_)
         small = [p for p, n in enumerate(sizes) if n <= self.k2]
         if small:
@@ -172,14 +198,6 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
                 f"subspaces {small} have at most k2={self.k2} samples: fewer neighbours were used "
                 "to estimate their dimension"
             )
-        return self
-
-    def _keep(self, best: Any) -> None:
-        self.n_subspaces_, _, self.subspace_dim_ = self.bases_.shape
-        self.merge_history_ = list(best.merges)
-        self.dimension_estimates_ = np.array(best.dimensions)
-
-    _takes_missing = True
 
     def _prior(self) -> float:
         return float(self.fill_prior)

@@ -27,7 +27,7 @@ from polyspan.arrays import (
 from polyspan.checks import check_device, warn_user
 from polyspan.union.batch_group import BatchFit, Starts, fit_group
 from polyspan.union.micusal import MiCUSaL
-from polyspan.union.plan import Plan, check_plan, plan_of
+from polyspan.union.plan import Plan, check_plan, sized_plan
 from polyspan.union.reading import Data
 
 __all__ = ["BatchFit", "fit_micusal"]
@@ -105,7 +105,7 @@ def fit_micusal(
     parameters._validate_params()
     if solver != "power":
         raise ValueError(f"solver={solver!r}: batches are fitted by power steps, solver='power'")
-    plan, X = plan_of(parameters), _checked(X)
+    plan, X = sized_plan(parameters), _checked(X)
     n_problems, n, m = X.shape
     check_plan(plan, Data(X[0, ...], m, n))
     starts = Starts(plan, X, init, random_state)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils import check_random_state
 
 from polyspan._sklearn import plain_settings
 from polyspan.arrays import (
@@ -38,7 +37,7 @@ from polyspan.union._solve.annealing import anneal, pooled_residual, temperature
 from polyspan.union._solve.problem import Problem
 from polyspan.union._solve.shape import join
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import Plan, given_start, relative
+from polyspan.union.plan import Plan, relative
 from polyspan.union.reading import Data
 
 # Starts share one product while all their projections fit in this many bytes.
@@ -48,47 +47,6 @@ MOST_CANDIDATES = 4096
 
 #: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
 Learn = Callable[..., list[Solution]]
-
-
-def fit_starts(
-    model: Any, data: Data, y: Any, plan: Plan, *, learn: Learn | None = None,
-    choose: Callable[[list[Any]], list[Any]] | None = None,
-    keep: Callable[[Any], None] | None = None,
-) -> None:  # fmt: skip
-    """Run all starts on checked data, store the best and warn about it.
-
-    Parameters
-    ----------
-    learn, choose : callable, default=None
-        For `run_starts`.
-    keep : callable, default=None
-        Stores more of the solution than all models have.
-    """
-    given = given_start(model.init, data, plan)
-    problem, working = data.problem(
-        float(model.lam), center=plan.center, affine=plan.affine, start=given,
-        prior=model._prior() if model._takes_missing else 0.0, masked=plan.rules.solver == "grouse",
-    )  # fmt: skip
-    starts = draw_starts(plan, problem, working, given, check_random_state(model.random_state))
-    progress = FitProgress(model, data.X, y, plan.n_starts, plan.max_steps)
-    best = run_starts(problem, working, starts, plan, progress, learn=learn, choose=choose)
-    store(model, data, problem, working, plan, best)
-    if keep is not None:
-        keep(best)
-    progress.end()
-    empty = np.flatnonzero(to_numpy(best.counts) == 0)
-    if len(empty):
-        warn_user(
-            f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
-            "lam or n_init"
-        )
-    if not plan.affine:
-        warn_where_together(best.frames, float(model.lam))
-    if best.stopped == "max_iter":
-        warn_unconverged(
-            f"the alternation did not converge to tol={plan.rules.tol} in max_iter="
-            f"{plan.rules.max_iter} iterations: raise max_iter or tol"
-        )
 
 
 def draw_starts(
@@ -279,3 +237,20 @@ def _affine_objective(problem: Problem, best: Solution, labels: Any, unit: float
         return float(residual / unit / unit)
     near = float(problem.shape.closeness(best.frames[None, ...])[0])
     return near + problem.lam * float(residual)
+
+
+def warn_about(best: Solution, plan: Plan, lam: float) -> None:
+    """Say what is wrong with the result of a fit."""
+    empty = np.flatnonzero(to_numpy(best.counts) == 0)
+    if len(empty):
+        warn_user(
+            f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
+            "lam or n_init"
+        )
+    if not plan.affine:
+        warn_where_together(best.frames, lam)
+    if best.stopped == "max_iter":
+        warn_unconverged(
+            f"the alternation did not converge to tol={plan.rules.tol} in max_iter="
+            f"{plan.rules.max_iter} iterations: raise max_iter or tol"
+        )

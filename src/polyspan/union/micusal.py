@@ -6,12 +6,14 @@ from numbers import Real
 from typing import Any, Self
 
 from sklearn.base import ClusterMixin
+from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
+from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import NEEDS
-from polyspan.union.fitting import fit_starts
+from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, check_plan, plan_of
+from polyspan.union.plan import CONSTRAINTS, check_plan, given_start, sized_plan
 from polyspan.union.reading import read
 from polyspan.union.streaming import partial_fit
 
@@ -195,10 +197,19 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         -------
         self : MiCUSaL
         """
-        plan = plan_of(self)
+        plan = sized_plan(self)
         data = read(self, X, self.subspace_dim, NEEDS[plan.rules.solver], copied=False)
         check_plan(plan, data)
-        fit_starts(self, data, y, plan)
+        given = given_start(self.init, data, plan)
+        problem, working = data.problem(
+            float(self.lam), center=plan.center, affine=plan.affine, start=given
+        )
+        starts = draw_starts(plan, problem, working, given, check_random_state(self.random_state))
+        progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
+        best = run_starts(problem, working, starts, plan, progress)
+        store(self, data, problem, working, plan, best)
+        progress.end()
+        warn_about(best, plan, float(self.lam))
         return self
 
     partial_fit = partial_fit

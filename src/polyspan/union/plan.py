@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -53,16 +53,40 @@ class Plan:
     """Most iterations that one start can take."""
 
 
-def plan_of(model: Any, *, n_subspaces: int | None = None, subspace_dim: int | None = None) -> Plan:
-    """Return what the parameters of a model ask for.
+class Parameters(Protocol):
+    """What all linear models have in common."""
 
-    `AdaptiveMiCUSaL` gives the sizes here; it has neither solver, residual nor affine subspaces.
-    """
-    n_subspaces = model.n_subspaces if n_subspaces is None else n_subspaces
-    subspace_dim = model.subspace_dim if subspace_dim is None else subspace_dim
-    solver, affine = getattr(model, "solver", "exact"), getattr(model, "affine", False)
-    leave_one_out = getattr(model, "residual", "plain") == "loo"
-    solver = "power" if solver == "mm" else solver
+    init: Any
+    n_init: int | str
+    center: bool
+    anneal_steps: int
+    anneal_range: tuple[float, float]
+    n_jobs: int | None
+
+
+class SizedParameters(Parameters, Protocol):
+    """What those have in common that are told the sizes."""
+
+    n_subspaces: int
+    subspace_dim: int
+    affine: bool
+    solver: str
+    residual: str
+    max_iter: int
+    tol: float
+
+
+def sized_plan(model: SizedParameters) -> Plan:
+    """Return what the parameters of a model ask for that is told the sizes."""
+    solver = "power" if model.solver == "mm" else model.solver
+    rules = Rules(solver, model.max_iter, float(model.tol), model.residual == "loo")
+    return plan_of(model, rules, model.n_subspaces, model.subspace_dim, affine=model.affine)
+
+
+def plan_of(
+    model: Parameters, rules: Rules, n_subspaces: int, subspace_dim: int, *, affine: bool
+) -> Plan:
+    """Return what the parameters of a model ask for."""
     init, n_init = model.init, model.n_init
     given, annealed = not isinstance(init, str), isinstance(init, str) and init == "anneal"
     if given and n_init not in ("auto", 1):
@@ -88,11 +112,11 @@ def plan_of(model: Any, *, n_subspaces: int | None = None, subspace_dim: int | N
         annealed=annealed,
         anneal_steps=model.anneal_steps,
         anneal_range=(hottest, coldest),
-        rules=Rules(solver, model.max_iter, float(model.tol), leave_one_out),
+        rules=rules,
         n_jobs=model.n_jobs,
         n_columns=n_subspaces * (subspace_dim + affine),
         # Each refilling of empty subspaces evaluates its new start once more.
-        max_steps=(model.anneal_steps if annealed else 0) + model.max_iter + 1 + n_subspaces,
+        max_steps=(model.anneal_steps if annealed else 0) + rules.max_iter + 1 + n_subspaces,
     )
 
 

@@ -6,14 +6,16 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 from sklearn.base import ClusterMixin
+from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array
+from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import NEEDS, Solution, shifted
 from polyspan.union._solve.problem import Monitor, Problem
-from polyspan.union.fitting import fit_starts
+from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, check_plan, plan_of
+from polyspan.union.plan import CONSTRAINTS, check_plan, given_start, sized_plan
 from polyspan.union.reading import read
 from polyspan.union.streaming import partial_fit
 
@@ -189,10 +191,21 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         -------
         self : RobustMiCUSaL
         """
-        plan = plan_of(self)
+        plan, grouse = sized_plan(self), self.solver == "grouse"
         data = read(self, X, self.subspace_dim, NEEDS[plan.rules.solver], copied=True)
         check_plan(plan, data)
-        fit_starts(self, data, y, plan, learn=self._sweeps if self.solver == "grouse" else None)
+        given = given_start(self.init, data, plan)
+        problem, working = data.problem(
+            float(self.lam), center=plan.center, affine=plan.affine, start=given,
+            prior=self._prior(), masked=grouse,
+        )  # fmt: skip
+        starts = draw_starts(plan, problem, working, given, check_random_state(self.random_state))
+        progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
+        learn = self._sweeps if grouse else None
+        best = run_starts(problem, working, starts, plan, progress, learn=learn)
+        store(self, data, problem, working, plan, best)
+        progress.end()
+        warn_about(best, plan, float(self.lam))
         return self
 
     partial_fit = partial_fit

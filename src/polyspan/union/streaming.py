@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -21,7 +21,7 @@ from polyspan.union._solve.memory import Memory, Past
 from polyspan.union._solve.observation import Observation
 from polyspan.union._solve.problem import batch_problem
 from polyspan.union._solve.shape import join
-from polyspan.union.plan import check_needs, check_plan, plan_of
+from polyspan.union.plan import SizedParameters, check_needs, check_plan, sized_plan
 from polyspan.union.reading import Data
 
 # The first samples are kept until there are this many for each dimension of each subspace: an
@@ -84,15 +84,36 @@ class Stream:
         return np.asarray(self.sums / np.maximum(self.counts, 1e-300), dtype=dtype)
 
 
-def _streamable(model: Any) -> bool:
+class Streaming(SizedParameters, Protocol):
+    """A linear model that can learn from a stream."""
+
+    lam: float
+    forget_factor: float
+    bases_: np.ndarray
+    mean_: np.ndarray
+    anchors_: np.ndarray
+    labels_: np.ndarray
+    objective_: float
+    objective_history_: np.ndarray
+    n_iter_: int
+    converged_: bool
+    n_samples_seen_: int
+    _stream: Stream
+
+    def _validate(self, X: Any, *, reset: bool, method: str) -> np.ndarray: ...
+    def _nearest(self, X: np.ndarray) -> np.ndarray: ...
+    def _prior(self) -> float: ...
+
+
+def _streamable(model: Streaming) -> bool:
     """Say why a model has no `partial_fit`; scikit-learn makes an AttributeError of it."""
-    check_needs(plan_of(model).rules, model.affine, "stream", 0)
+    check_needs(sized_plan(model).rules, model.affine, "stream", 0)
     return True
 
 
 @available_if(_streamable)  # type: ignore[untyped-decorator]
 @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-def partial_fit(self: Any, X: Any, y: Any = None) -> Any:
+def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
     """Learn from one more batch of samples.
 
     The first samples, ten for each dimension of each subspace, are kept and fitted as `fit`
@@ -125,7 +146,7 @@ def partial_fit(self: Any, X: Any, y: Any = None) -> Any:
     X = self._validate(X, reset=stream is None, method="partial_fit")
     if stream is None:
         _forget_fit(self)
-        check_plan(plan_of(self), Data(X, X.shape[1], 10**9))
+        check_plan(sized_plan(self), Data(X, X.shape[1], 10**9))
         nothing = np.zeros(X.shape[1])
         options = tuple(getattr(self, name) for name in FIXED)
         stream = Stream(0, options, nothing, nothing, X[:0])
@@ -145,7 +166,7 @@ def partial_fit(self: Any, X: Any, y: Any = None) -> Any:
     return self
 
 
-def _begin(model: Any, stream: Stream, X: np.ndarray) -> Stream:
+def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     """Keep the first samples, and fit them when there are enough."""
     assert stream.first is not None
     first = np.concatenate([stream.first, X])
@@ -180,7 +201,7 @@ def _begin(model: Any, stream: Stream, X: np.ndarray) -> Stream:
     return _absorb(model, stream, first, 1.0)
 
 
-def _absorb(model: Any, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
+def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
     """Let the past fade and take power steps on it and a batch together, then remember that.
 
     Samples of the batch are assigned anew before each step; what is remembered stays with the
@@ -221,7 +242,7 @@ def _absorb(model: Any, stream: Stream, X: np.ndarray, forget_factor: float) -> 
     return replace(stream, memory=stream.memory.with_samples(samples, weights, mean, found.labels))
 
 
-def _check_options(model: Any, stream: Stream) -> None:
+def _check_options(model: Streaming, stream: Stream) -> None:
     """Raise an error where a parameter was set that all that is remembered depends on."""
     for name, before in zip(FIXED, stream.options, strict=True):
         if (now := getattr(model, name)) != before:
@@ -231,7 +252,7 @@ def _check_options(model: Any, stream: Stream) -> None:
             )
 
 
-def _forget_fit(model: Any) -> None:
+def _forget_fit(model: Streaming) -> None:
     """Forget what `fit` has learned, as a stream begins anew."""
     for name in list(vars(model)):
         if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):
