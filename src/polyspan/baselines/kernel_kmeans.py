@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import refuse_lazy, warn_user
-from polyspan.kernel.functions import check_kernel_matrix, is_precomputed, kernel_of
+from polyspan.kernel.functions import check_kernel_matrix, kernel_of
 
 
 class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -182,5 +182,5 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags

@@ -11,13 +11,12 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import keep_freed_memory
 from polyspan.data.sliced import row_source
-from polyspan.kernel.fitting import KernelProblem, read, run_starts, store, warn_about
+from polyspan.kernel.fitting import learn, read
 from polyspan.kernel.functions import kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.nystrom import NystromProblem
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.starts import plan_of
-from polyspan.progress import FitProgress
 
 
 class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
@@ -215,17 +214,13 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         plan = plan_of(self, data.n_samples)
         rng = check_random_state(self.random_state)
         kernel = kernel_of(self, self.kernel_params)
-        problem: KernelProblem
+        problem: GramProblem | NystromProblem
         if self.low_rank is not None:
             problem = NystromProblem.of(data, kernel, self.low_rank, plan, rng)
         else:
             G = matrix_of(kernel, data.X)
             problem = GramProblem.of(G, kernel, data.X, leave_one_out=plan.leave_one_out)
-        progress = FitProgress(self, data.X, y, plan.n_starts, problem.max_steps(plan))
-        runs = run_starts(problem, plan, rng, progress)
-        best = store(self, data, problem, runs)
-        progress.end()
-        warn_about(best, plan)
+        learn(self, data, y, problem, plan, rng)
         return self
 
     def _check_needs(self) -> None:

@@ -13,14 +13,13 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array, keep_freed_memory
 from polyspan.checks import check_columns_observed, warn_user
-from polyspan.kernel.fitting import Data, run_starts, store, warn_about
+from polyspan.kernel.fitting import Data, learn
 from polyspan.kernel.functions import Kernel, check_kernel_matrix, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.incomplete import estimate_feature_distances, estimate_kernel, mend
 from polyspan.kernel.mckusal import MCKUSaL
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.starts import Plan, plan_of
-from polyspan.progress import FitProgress
 
 
 def incomplete_problem(
@@ -184,11 +183,7 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         kernel = kernel_of(self)
         assert kernel is not None  # no "precomputed" here
         problem, plan = incomplete_problem(kernel, X, plan, float(self.delta_min))
-        progress = FitProgress(self, X, y, plan.n_starts, problem.max_steps(plan))
-        runs = run_starts(problem, plan, rng, progress)
-        best = store(self, Data(X, len(X)), problem, runs)
-        progress.end()
-        warn_about(best, plan)
+        learn(self, Data(X, len(X)), y, problem, plan, rng)
         return self
 
     _takes_missing = True

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -19,8 +19,11 @@ from polyspan._sklearn import cluster_qr, plain_settings
 from polyspan.arrays import Array, to_numpy
 from polyspan.checks import warn_user
 from polyspan.kernel._solve.alternation import KernelRules
-from polyspan.kernel._solve.gkiop import gkiop
-from polyspan.kernel._solve.subspaces import KernelSubspaces
+from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
+from polyspan.kernel.functions import feature_distances
+
+if TYPE_CHECKING:
+    from polyspan.kernel import MCKUSaL, RobustMCKUSaL
 
 # Starts of k-means in the embedding, which has as few coordinates as there are subspaces.
 KMEANS_STARTS = 10
@@ -63,25 +66,7 @@ class Plan:
         return gkiop(G, self.n_subspaces, size, seeds, floor=floor)
 
 
-class Parameters(Protocol):
-    """What the kernel models have in common."""
-
-    n_subspaces: int
-    subspace_dim: int
-    lam: float
-    init: Any
-    gkiop_seeds: Any
-    n_neighbors: int
-    n_init: int | str
-    residual: str
-    max_iter: int
-    tol: float
-    max_update_iter: int
-    update_tol: float
-    n_jobs: int | None
-
-
-def plan_of(model: Parameters, n_samples: int) -> Plan:
+def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int) -> Plan:
     """Return what the parameters of a model ask for, checked against the number of samples."""
     check_sizes(model.n_subspaces, model.subspace_dim, n_samples)
     init, given = _given_start(model, n_samples)
@@ -111,7 +96,7 @@ def check_sizes(n_subspaces: int, subspace_dim: int, n_samples: int) -> None:
         )
 
 
-def _given_start(model: Parameters, n: int) -> tuple[str, np.ndarray | None]:
+def _given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarray | None]:
     """Check the labels, or the seeds of GKIOP, that the user gave to start from."""
     if not isinstance(model.init, str):
         labels = to_numpy(model.init)
@@ -152,18 +137,6 @@ def _count_starts(init: str, n_init: int | str, *, single: bool) -> int:
     if n_init == "auto":
         return 8 if init == "gkiop" else 1
     return int(n_init)
-
-
-def feature_distances(G: Array) -> np.ndarray:
-    """Return ‖φ(x) - φ(y)‖ of all pairs of samples from a kernel matrix, centred or not.
-
-    In NumPy, wherever G lies: graphs and their clustering are SciPy's and scikit-learn's.
-    """
-    G = to_numpy(G)
-    diagonal = np.diag(G)
-    distances = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2.0 * G, 0.0))
-    np.fill_diagonal(distances, 0.0)
-    return np.asarray(distances)
 
 
 def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr_array:
