@@ -13,7 +13,7 @@ from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel.fitting import Data, learn
-from polyspan.kernel.functions import kernel_of, matrix_of
+from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.mckusal import MCKUSaL
 from polyspan.kernel.prediction import KernelUnion
@@ -23,7 +23,6 @@ from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
 
 # Numbers of components to try, in a geometric row: neighbours differ by a quarter or so.
 N_SIZES = 24
-_KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 
 
 def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
@@ -80,10 +79,8 @@ class KernelPCADenoiser(KernelUnion):
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        **{
-            name: MCKUSaL._parameter_constraints[name]
-            for name in ("subspace_dim", *_KERNEL_PARAMETERS, "preimage")
-        },
+        **KERNEL_CONSTRAINTS,
+        "preimage": MCKUSaL._parameter_constraints["preimage"],
         "subspace_dim": [Interval(Integral, 1, None, closed="left"), StrOptions({"noise"})],
         "noise": [Interval(Real, 0, None, closed="left"), "array-like", None],
         "n_splits": [Interval(Integral, 2, None, closed="left")],
@@ -129,8 +126,7 @@ class KernelPCADenoiser(KernelUnion):
         self : KernelPCADenoiser
         """
         keep_freed_memory()
-        if hasattr(self, "noise_choice_"):
-            del self.noise_choice_
+        self.__dict__.pop("noise_choice_", None)
         X = self._validate(X, reset=True)
         if isinstance(self.subspace_dim, str):
             self.noise_choice_ = self._choose(X)
@@ -197,7 +193,7 @@ class RobustKernelPCA(KernelUnion):
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
         name: RobustMCKUSaL._parameter_constraints[name]
-        for name in ("subspace_dim", *_KERNEL_PARAMETERS, "delta_min", "preimage")
+        for name in ("subspace_dim", *KERNEL_CONSTRAINTS, "delta_min", "preimage")
     }
 
     def __init__(

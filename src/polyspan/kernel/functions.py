@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from polyspan._sklearn import plain_settings
+from polyspan._sklearn import Interval, StrOptions, plain_settings
 from polyspan.arrays import Array, identity, is_numpy, namespace, to_numpy, transpose, zeros
 
 #: A name of `sklearn.metrics.pairwise_kernels`, or a function of two samples.
 KernelName = str | Callable[..., float]
+#: What scikit-learn checks of the parameters that name a kernel.
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions({"rbf", "poly", "linear", "precomputed"}), callable],
+    "gamma": [Interval(Real, 0, None, closed="neither"), None],
+    "degree": [Interval(Real, 0, None, closed="neither")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+}
 
 
 @dataclass(frozen=True)
@@ -150,17 +158,6 @@ def largest_entry(G: Array) -> float:
     return float(xp.max(xp.abs(G)))
 
 
-def check_definite(G: Array) -> None:
-    """Raise an error where a kernel matrix has negative eigenvalues beyond rounding."""
-    values = to_numpy(namespace(G).linalg.eigvalsh(G))
-    if values[0] < -1e-8 * max(float(np.abs(values).max()), np.finfo(float).tiny):
-        raise ValueError(
-            f"the kernel matrix is not positive semidefinite: its eigenvalues go from "
-            f"{values[0]:.3g} to {values[-1]:.3g}; polyspan.kernels.nearest_positive_definite "
-            "mends it"
-        )
-
-
 def matrix_of(kernel: Kernel | None, X: Array) -> Array:
     """Return the checked kernel matrix of samples; X itself, checked, where values are given."""
     if kernel is None:
@@ -168,7 +165,13 @@ def matrix_of(kernel: Kernel | None, X: Array) -> Array:
     else:
         G = check_kernel_matrix(kernel(X), kernel.name)
     if kernel is None or kernel.may_be_indefinite:
-        check_definite(G)
+        values = to_numpy(namespace(G).linalg.eigvalsh(G))
+        if values[0] < -1e-8 * max(float(np.abs(values).max()), np.finfo(float).tiny):
+            raise ValueError(
+                f"the kernel matrix is not positive semidefinite: its eigenvalues go from "
+                f"{values[0]:.3g} to {values[-1]:.3g}; polyspan.kernels.nearest_positive_definite "
+                "mends it"
+            )
     return G
 
 

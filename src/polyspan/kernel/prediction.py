@@ -65,12 +65,8 @@ class FittedUnion:
         """Return the weights of projections on subspace p over the training samples."""
         raise NotImplementedError
 
-    def training_samples(self) -> tuple[Array, Array | None]:
-        """Return the samples that pre-images are made of, and which entries were observed."""
-        raise NotImplementedError
-
     def training_values(self) -> Array:
-        """Return the kernel matrix of these samples, not centred."""
+        """Return the kernel matrix of the training samples, not centred."""
         raise NotImplementedError
 
     def training_distances(self, X: Array) -> Array:
@@ -170,10 +166,6 @@ class KernelUnion(UnionPrediction):
     kernel: Any
     preimage: str
     _union: ExactUnion | LowRankUnion
-    members_: list[Array]
-    coefs_: list[Array]
-    labels_: Any
-    subspace_distances_: Array
 
     @property
     def _n_features_out(self) -> int:

@@ -30,14 +30,13 @@ def incomplete_problem(
     Kernel values are estimated, and their matrix is mended. Without any NaN the problem is that of
     complete samples.
     """
-    loo = plan.leave_one_out
+    known = {"leave_one_out": plan.leave_one_out, "incomplete": True}
+    estimate = estimate_kernel(kernel, X)
     if not np.isnan(X).any():
-        G, fill = matrix_of(kernel, X), estimate_kernel(kernel, X).fill
-        problem = GramProblem.of(G, kernel, X, leave_one_out=loo, incomplete=True, fill=fill)
-        return problem, plan
+        G = matrix_of(kernel, X)
+        return GramProblem.of(G, kernel, X, fill=estimate.fill, **known), plan
     if plan.init == "spectral":
         plan = replace(plan, distances=estimate_feature_distances(kernel, X))
-    estimate = estimate_kernel(kernel, X)
     if estimate.n_unrelated:
         pairs = len(X) * (len(X) - 1) // 2
         warn_user(
@@ -46,9 +45,8 @@ def incomplete_problem(
         )
     mended = mend(check_kernel_matrix(estimate.values, kernel.name), delta_min, relative=True)
     problem = GramProblem.of(
-        mended.G, kernel, X, leave_one_out=loo, incomplete=True, gram=mended.G,
-        signs=mended.signs, fill=estimate.fill,
-    )  # fmt: skip
+        mended.G, kernel, X, gram=mended.G, signs=mended.signs, fill=estimate.fill, **known
+    )
     return problem, plan
 
 

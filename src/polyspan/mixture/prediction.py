@@ -18,16 +18,7 @@ from polyspan.union.prediction import UnionPrediction
 
 
 class MixturePrediction(UnionPrediction):
-    """Methods of models with fitted components."""
-
-    weights_: Array
-    means_: Array
-    bases_: Array
-    variances_: Array
-    noise_variances_: Array
-    mean_: Array
-    affine: bool
-    noise: Any
+    """Methods of models that have the attributes of `fitted_attributes`."""
 
     @property
     def _n_features_out(self) -> int:

@@ -130,8 +130,7 @@ class Run:
         number, m, dim = self.gaussians.bases.shape
         closeness = CLOSENESS if self.sparse else 0.0
         model = SubspaceMixture(number, dim, closeness=closeness, noise="shared")
-        for name, value in fitted_attributes(self.gaussians, self.problem.mean).items():
-            setattr(model, name, value)
+        model.__dict__.update(fitted_attributes(self.gaussians, self.problem.mean))
         model.n_features_in_ = m
         return model
 
