@@ -149,7 +149,10 @@ def lasso_block(
 def omp_block(  # noqa: C901 - plain loops are what compiles well
     gram: Any, k_most: int, tol: float, codes: Any, chosen: Any
 ) -> None:  # pragma: no cover
-    """Run orthogonal matching pursuit of all samples, by a growing Cholesky factor."""
+    """Run orthogonal matching pursuit of all samples, by a growing Cholesky factor.
+
+    `chosen` comes filled with -1, which stays where fewer samples than asked for are chosen.
+    """
     n = gram.shape[0]
     factor = np.empty((k_most, k_most))
     half = np.empty(k_most)
@@ -211,5 +214,3 @@ def omp_block(  # noqa: C901 - plain loops are what compiles well
                 break
         for j in range(k):
             codes[own, j] = coef[j]
-        for j in range(k, k_most):
-            picked[j] = -1

@@ -232,9 +232,7 @@ class RobustKernelPCA(KernelUnion):
         keep_freed_memory()
         X = self._validate(X, reset=True)
         check_columns_observed(np.isnan(X))
-        plan, kernel = _one_subspace(self.subspace_dim, len(X)), kernel_of(self)
-        assert kernel is not None  # no "precomputed" here
-        problem, plan = incomplete_problem(kernel, X, plan, float(self.delta_min))
+        problem, plan = incomplete_problem(self, X, _one_subspace(self.subspace_dim, len(X)))
         _learn(self, X, y, problem, plan)
         return self
 

@@ -43,7 +43,7 @@ class SparseSubspaceClustering(GraphClustering):
     n_nonzero : int, default=10
         For "omp".
     outliers : bool, default=False
-        Whether entries may be grossly wrong: a sparse term takes them up, weighed by
+        Whether entries may be grossly wrong: a sparse term takes them up, with the weight
         `alpha_outliers`.
     alpha_outliers : float, default=20.0
     affine : bool, default=False

@@ -17,7 +17,8 @@ from polyspan.baselines.base import GraphClustering
 class ThresholdingSubspaceClustering(GraphClustering):
     r"""Join each sample to the q others of the smallest angle, and cluster that graph (TSC).
 
-    Edges weigh :math:`\exp(-2 \arccos |\langle y_i, y_j \rangle|)` (Heckel and Bölcskei, 2015).
+    An edge has the weight :math:`\exp(-2 \arccos |\langle y_i, y_j \rangle|)` (Heckel and
+    Bölcskei, 2015).
 
     Parameters
     ----------

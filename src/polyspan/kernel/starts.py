@@ -70,6 +70,13 @@ def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int) -> Plan:
     """Return what the parameters of a model ask for, checked against the number of samples."""
     check_sizes(model.n_subspaces, model.subspace_dim, n_samples)
     init, given = _given_start(model, n_samples)
+    n_starts = 8 if init == "gkiop" else 1
+    if given is not None and model.n_init not in ("auto", 1):
+        warn_user(f"one start is given: n_init={model.n_init} is not used", RuntimeWarning)
+    if given is not None:
+        n_starts = 1
+    elif model.n_init != "auto":
+        n_starts = int(model.n_init)
     rules = KernelRules(
         model.subspace_dim, float(model.lam), model.max_iter, float(model.tol),
         model.max_update_iter, float(model.update_tol),
@@ -78,7 +85,7 @@ def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int) -> Plan:
         model.n_subspaces,
         rules,
         init,
-        _count_starts(init, model.n_init, single=given is not None),
+        n_starts,
         model.n_neighbors,
         given,
         leave_one_out=model.residual == "loo",
@@ -129,18 +136,8 @@ def _given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarra
     return model.init, seeds
 
 
-def _count_starts(init: str, n_init: int | str, *, single: bool) -> int:
-    if single and n_init not in ("auto", 1):
-        warn_user(f"one start is given: n_init={n_init} is not used", RuntimeWarning)
-    if single:
-        return 1
-    if n_init == "auto":
-        return 8 if init == "gkiop" else 1
-    return int(n_init)
-
-
 def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr_array:
-    """Join every sample to its nearest ones, weighing edges by exp(-d²/(σ_iσ_j)).
+    """Join every sample to its nearest ones, by edges of the weight exp(-d²/(σ_iσ_j)).
 
     σ_i is the distance of sample i to its last neighbour, so that sparse and dense regions are
     treated alike (the local scaling of Zelnik-Manor and Perona).

@@ -41,9 +41,6 @@ class Scaling:
     @classmethod
     def of(cls, X: np.ndarray) -> Scaling:
         """Measure a table in which every column has an observed entry."""
-        if not X.shape[1]:
-            none = np.zeros(0)
-            return cls(none, none, none, none, none)
         X = np.asarray(X, dtype=np.float64)
         least, most = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
         # Powers of entries like 1e200 or 1e-200 overflow or vanish; powers of their ratios do not.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyspan.arrays import (
     Array,
@@ -125,10 +125,5 @@ def keep_empty(new: Gaussians, old: Gaussians, counts: Array, rule: NoiseRule) -
     def choose(a: Array, b: Array) -> Array:
         return xp.where(xp.reshape(full, (-1,) + (1,) * (a.ndim - 1)), a, b)
 
-    return Gaussians(
-        new.log_weights,
-        choose(new.means, old.means),
-        choose(new.bases, old.bases),
-        choose(new.variances, old.variances),
-        choose(new.noise, old.noise) if rule.kind == "subspace" else new.noise,
-    )
+    names = ["means", "bases", "variances", *(["noise"] if rule.kind == "subspace" else [])]
+    return replace(new, **{name: choose(getattr(new, name), getattr(old, name)) for name in names})
