@@ -146,6 +146,26 @@ def lasso_block(
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _next_atom(
+    gram: Any, own: int, alpha: Any, picked: Any
+) -> tuple[int, float]:  # pragma: no cover - compiled
+    """Return the sample, not yet picked, of the largest inner product with the residual."""
+    best, value = -1, 0.0
+    for i in range(len(alpha)):
+        if i == own or gram[i, i] <= 0.0:
+            continue
+        a = abs(alpha[i])
+        if a > value:
+            taken = False
+            for j in picked:
+                if j == i:
+                    taken = True
+            if not taken:
+                best, value = i, a
+    return best, value
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def omp_block(  # noqa: C901 - plain loops are what compiles well
     gram: Any, k_most: int, tol: float, codes: Any, chosen: Any
 ) -> None:  # pragma: no cover
@@ -164,18 +184,7 @@ def omp_block(  # noqa: C901 - plain loops are what compiles well
             alpha[i] = gram[own, i]
         k = 0
         while k < k_most:
-            best, value = -1, 0.0
-            for i in range(n):
-                if i == own or gram[i, i] <= 0.0:
-                    continue
-                a = abs(alpha[i])
-                if a > value:
-                    taken = False
-                    for j in range(k):
-                        if picked[j] == i:
-                            taken = True
-                    if not taken:
-                        best, value = i, a
+            best, value = _next_atom(gram, own, alpha, picked[:k])
             if best < 0 or value <= 1e-12 * gram[own, own]:
                 break
             # The new row of the factor; a sample in the span of those chosen adds nothing.
