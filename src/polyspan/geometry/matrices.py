@@ -8,17 +8,19 @@ import scipy.linalg
 from polyspan.arrays import Array, is_numpy, namespace
 
 
-def symmetric_eigen(a: Array) -> tuple[Array, Array]:
-    """Return all eigenvalues of a symmetric matrix, ascending, and their vectors."""
-    numpy = is_numpy(a)
-    found = scipy.linalg.eigh(a, check_finite=False) if numpy else namespace(a).linalg.eigh(a)
-    return found[0], found[1]
+def leading_eigen(a: Array, tol: float, floor: float = 0.0) -> tuple[Array, Array]:
+    """Return the eigenvalues of a symmetric matrix that are not rounding, ascending, and vectors.
 
-
-def leading_rank(values: Array, least: float) -> int:
-    """Return how many of some ascending eigenvalues are larger than `least`."""
-    xp = namespace(values)
-    return int(xp.sum(xp.astype(values > least, xp.int64)))
+    Those that are larger than `floor` and than `tol` times the largest.
+    """
+    xp = namespace(a)
+    if is_numpy(a):
+        values, vectors = scipy.linalg.eigh(a, check_finite=False)
+    else:
+        values, vectors = xp.linalg.eigh(a)
+    above = xp.count_nonzero(values > max(tol * float(values[-1]), floor, 0.0))
+    first = a.shape[0] - int(above)
+    return values[first:], vectors[:, first:]
 
 
 def cholesky_or_none(a: Array) -> Array | None:

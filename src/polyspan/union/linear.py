@@ -30,13 +30,7 @@ from polyspan.data.prediction import by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
-from polyspan.union.prediction import UnionPrediction
-
-
-def _fills(model: LinearUnion) -> bool:
-    if not model._takes_missing:
-        raise AttributeError(f"{type(model).__name__} needs complete data: nothing is to be filled")
-    return True
+from polyspan.union.prediction import UnionPrediction, fills
 
 
 class LinearUnion(UnionPrediction):
@@ -46,8 +40,6 @@ class LinearUnion(UnionPrediction):
     mean_: Array
     anchors_: Array
     """Points of affine subspaces, (n_subspaces, n_features); not there for linear ones."""
-    _takes_missing = False
-    """Whether NaN marks missing entries, in training and in new data."""
 
     def __sklearn_is_fitted__(self) -> bool:
         # A stream may have begun with too few samples to fit.
@@ -181,7 +173,7 @@ class LinearUnion(UnionPrediction):
                 out[which, :] = unsorted(members, parts)
         return out
 
-    @available_if(_fills)  # type: ignore[untyped-decorator]
+    @available_if(fills)  # type: ignore[untyped-decorator]
     @by_blocks
     def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.
