@@ -12,7 +12,7 @@ from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed
 from polyspan.kernel._solve.alternation import KernelRules
-from polyspan.kernel.fitting import Data, learn
+from polyspan.kernel.fitting import Data, run_starts, store, warn_about
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.mckusal import MCKUSaL
@@ -20,6 +20,7 @@ from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.robust import RobustMCKUSaL, incomplete_problem
 from polyspan.kernel.starts import Plan, check_sizes
 from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
+from polyspan.progress import FitProgress
 
 # Numbers of components to try, in a geometric row: neighbours differ by a quarter or so.
 N_SIZES = 24
@@ -34,7 +35,11 @@ def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
 
 def _learn(model: KernelUnion, X: Any, y: Any, problem: GramProblem, plan: Plan) -> None:
     """Find the one subspace, which depends on no random number, and store it."""
-    learn(model, Data(X, len(X)), y, problem, plan, np.random.RandomState(0))
+    progress = FitProgress(model, X, y, plan.n_starts, problem.max_steps(plan))
+    runs = run_starts(problem, plan, np.random.RandomState(0), progress)
+    best = store(model, Data(X, len(X)), problem, runs)
+    progress.end()
+    warn_about(best, plan)
     model.n_iter_ = 1
 
 

@@ -71,16 +71,13 @@ def read(model: KernelUnion, X: Any, source: Source | None) -> Data:
     return Data(source.X, extent.n_rows, source)
 
 
-def learn(
-    model: KernelUnion,
-    data: Data,
-    y: Any,
+def run_starts(
     problem: GramProblem | NystromProblem,
     plan: Plan,
     rng: np.random.RandomState,
-) -> None:
-    """Run all starts, store the best of them, and warn about what is wrong with it."""
-    progress = FitProgress(model, data.X, y, plan.n_starts, problem.max_steps(plan))
+    progress: FitProgress,
+) -> list[Found]:
+    """Run all starts, in threads where it pays."""
     seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=plan.n_starts)]
 
     def run(start: int) -> Found:
@@ -92,7 +89,13 @@ def learn(
     n_jobs = plan.n_jobs if problem.runs_in_parallel else 1
     with problem.limit_threads(plan):
         starts = (delayed(run)(start) for start in range(plan.n_starts))
-        runs = list(Parallel(n_jobs=n_jobs, prefer="threads")(starts))
+        return list(Parallel(n_jobs=n_jobs, prefer="threads")(starts))
+
+
+def store(
+    model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, runs: list[Found]
+) -> Found:
+    """Store the best of all runs, and return it."""
     best = runs[int(np.argmin([found.criterion for found in runs]))]
     model.runs_ = [
         KernelRun(
@@ -101,14 +104,6 @@ def learn(
         )
         for found in runs
     ]  # fmt: skip
-    _store(model, data, problem, best)
-    progress.end()
-    _warn_about(best, plan)
-
-
-def _store(
-    model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, best: Found
-) -> None:
     solution, distances = best.solution, problem.distances(best.reached)
     xp = namespace(distances)
     model._union = problem.union(best.reached)
@@ -125,9 +120,10 @@ def _store(
     model.labels_ = solution.labels
     if data.source is not None:
         model.labels_ = map_rows(data.source, model, "predict")
+    return best
 
 
-def _warn_about(best: Found, plan: Plan) -> None:
+def warn_about(best: Found, plan: Plan) -> None:
     """Warn about empty subspaces, lost directions, and a run that did not converge."""
     solution, rules = best.solution, plan.rules
     empty = np.flatnonzero(best.counts == 0)

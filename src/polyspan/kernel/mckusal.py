@@ -11,12 +11,13 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import keep_freed_memory
 from polyspan.data.sliced import row_source
-from polyspan.kernel.fitting import learn, read
+from polyspan.kernel.fitting import read, run_starts, store, warn_about
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.nystrom import NystromProblem
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.starts import plan_of
+from polyspan.progress import FitProgress
 from polyspan.union.plan import CONSTRAINTS
 
 
@@ -216,7 +217,11 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         else:
             G = matrix_of(kernel, data.X)
             problem = GramProblem.of(G, kernel, data.X, leave_one_out=plan.leave_one_out)
-        learn(self, data, y, problem, plan, rng)
+        progress = FitProgress(self, data.X, y, plan.n_starts, problem.max_steps(plan))
+        runs = run_starts(problem, plan, rng, progress)
+        best = store(self, data, problem, runs)
+        progress.end()
+        warn_about(best, plan)
         return self
 
     def _check_needs(self) -> None:

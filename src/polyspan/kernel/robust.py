@@ -13,13 +13,14 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array, keep_freed_memory
 from polyspan.checks import check_columns_observed, warn_user
-from polyspan.kernel.fitting import Data, learn
+from polyspan.kernel.fitting import Data, run_starts, store, warn_about
 from polyspan.kernel.functions import check_kernel_matrix, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.incomplete import estimate_feature_distances, estimate_kernel, mend
 from polyspan.kernel.mckusal import MCKUSaL
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.starts import Plan, plan_of
+from polyspan.progress import FitProgress
 
 
 def incomplete_problem(model: KernelUnion, X: Array, plan: Plan) -> tuple[GramProblem, Plan]:
@@ -181,7 +182,11 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         plan = plan_of(self, len(X))
         rng = check_random_state(self.random_state)
         problem, plan = incomplete_problem(self, X, plan)
-        learn(self, Data(X, len(X)), y, problem, plan, rng)
+        progress = FitProgress(self, X, y, plan.n_starts, problem.max_steps(plan))
+        runs = run_starts(problem, plan, rng, progress)
+        best = store(self, Data(X, len(X)), problem, runs)
+        progress.end()
+        warn_about(best, plan)
         return self
 
     _takes_missing = True
