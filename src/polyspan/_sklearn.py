@@ -74,7 +74,7 @@ except ImportError:  # before scikit-learn 1.8
         """Raise an error where X lies elsewhere than what `fit` learned."""
         if not get_config()["array_api_dispatch"]:
             return
-        # Lists and tables have no device, and become NumPy arrays.
+        # Tables have no device, and become NumPy arrays.
         xp, _, where = get_namespace_and_device(X if is_array_api_obj(X) else np.empty(0))
         learned_xp, _, learned_where = get_namespace_and_device(getattr(estimator, attribute))
         both_numpy = is_numpy_namespace(xp) and is_numpy_namespace(learned_xp)

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -65,6 +66,8 @@ def validated(
     double : bool
         Whether float32 is turned into float64.
     """
+    if isinstance(X, list | tuple) and get_config()["array_api_dispatch"]:
+        X = np.asarray(X)  # scikit-learn 1.7 takes no lists then
     if hasattr(X, "__dask_graph__"):
         refuse_lazy(estimator, X)
     if getattr(X, "requires_grad", False):

@@ -103,6 +103,9 @@ def test_an_interrupt_leaves_nothing(tmp_path, sent, code):
     np.save(tmp_path / "big.npy", np.random.RandomState(0).standard_normal((3000, 200)))
     # A long fit that says when it has begun.
     program = (
+        # A shell that starts the tests in the background lets everything in them ignore Ctrl-C.
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import polyspan.cli, polyspan.union.micusal as micusal\n"
         "plain = micusal.run_starts\n"
         "def run_starts(*a, **k):\n"

@@ -98,6 +98,8 @@ SLOW = toy("slow", slow)
 
 
 if __name__ == "__main__":
+    # A shell that starts the tests in the background lets everything in them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdin.readline()
     print("ready", flush=True)
     try:
