@@ -92,8 +92,7 @@ def learn_by_grouse(
                     basis = closeness_step(basis, others, rules.step_size / t)
                 columns = np.ascontiguousarray(basis.T)
                 sweep(columns, values, block.missing, members, steps / t)
-                # A step assumes that the basis is orthonormal, and long ones let errors grow.
-                basis = np.linalg.qr(columns.T)[0]
+                basis = columns.T
             bases[p] = basis
     return Solution(
         frames=bases.astype(block.values.dtype),

@@ -26,6 +26,9 @@ def sweep(  # noqa: C901 - plain loops are what compiles well
 ) -> None:  # pragma: no cover - compiled; its plain twin is sweep.py_func
     """Take one rank-one step for every member, in place (Algorithm 3, steps 12 to 16).
 
+    A step assumes that the basis is orthonormal; it is made so again at the end, and before where
+    it drifts.
+
     Parameters
     ----------
     columns : array of shape (subspace_dim, n_features)
@@ -84,6 +87,7 @@ def sweep(  # noqa: C901 - plain loops are what compiles well
                 columns[a, j] += x * omega[j]
         if abs(omega_square - theta_square) > DRIFT * theta_square:
             _orthonormalise(columns)
+    _orthonormalise(columns)
 
 
 @numba.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
