@@ -18,7 +18,7 @@ import usps
 from polyspan import MCKUSaL, RobustMCKUSaL
 from polyspan.datasets import mask_entries
 from polyspan.kernel._solve.alternation import KernelRules, alternate
-from polyspan.kernel._solve.gkiop import gkiop
+from polyspan.kernel._solve.subspaces import gkiop
 from polyspan.kernels import Kernel, estimate_kernel
 from polyspan.metrics import clustering_error
 from polyspan.model_selection import choose_by_noise

@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from polyspan.cli.app import Debug, Quiet, guard
-from polyspan.cli.failures import Code, CommandError
+from polyspan.cli.app import guard
+from polyspan.cli.errors import Code, CommandError
+from polyspan.cli.options import Debug, Quiet
 from reproduction.experiments.source import Source
 from reproduction.page import About, write_report
 from reproduction.registry import SCALES

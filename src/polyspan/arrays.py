@@ -6,9 +6,7 @@ Nothing here imports an array framework: the namespace is taken from the arrays 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -187,52 +185,6 @@ def rows_at_once(X: Array, n_columns: int = 0) -> int:
 def row_slices(n: int, size: int) -> list[slice]:
     """Return slices of at most `size` that cover n rows."""
     return [slice(start, min(n, start + size)) for start in range(0, n, size)]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Samples as rows of X minus `mean`, visited chunk by chunk, without a copy of X.
-
-    A solver asks for `chunks()` and for the `offset` that is still to be subtracted from every row
-    of them. Subtracting it after a product with thin bases costs nothing, but where the mean
-    outweighs the spread it costs digits: there (`explicit`) the chunks themselves are centred.
-    """
-
-    X: Array
-    mean: Array | None
-    size: int
-    explicit: bool = False
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples and of features."""
-        return (int(self.X.shape[0]), int(self.X.shape[1]))
-
-    @property
-    def offset(self) -> Array | None:
-        """What is still to be subtracted from the rows of a chunk, or None."""
-        return None if self.explicit else self.mean
-
-    def chunks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield (which rows, the rows) until all rows were visited."""
-        for which in row_slices(self.X.shape[0], self.size):
-            chunk = self.X[which, :]
-            yield which, chunk - self.mean if self.explicit else chunk
-
-    def centred(self, which: slice) -> Array:
-        """Return some rows with the mean subtracted."""
-        chunk = self.X[which, :]
-        return chunk if self.mean is None else chunk - self.mean
-
-    @property
-    def rows_together(self) -> int:
-        """Rows whose projections are in memory together when starts share a product."""
-        return self.shape[0]
-
-    def with_columns(self, n_columns: int) -> Rows:
-        """Return the same rows in chunks that also bound the memory of n_columns projections."""
-        size = rows_at_once(self.X, n_columns)
-        return Rows(self.X, self.mean, min(self.size, size), self.explicit)
 
 
 def pass_work(n_samples: int, n_features: int, n_columns: int) -> float:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -176,9 +178,17 @@ def check_header(estimator: Any, source: Any) -> None:
         )
 
 
-def listed(indices: np.ndarray) -> str:
+def needed(module: str, message: str) -> Any:
+    """Import a module of a package that not everybody has; `message` says what to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(message) from error
+
+
+def listed(items: np.ndarray | Sequence[Any]) -> str:
     """Name the first ten of some rows or columns."""
-    return ", ".join(str(i) for i in indices[:10]) + (", …" if len(indices) > 10 else "")
+    return ", ".join(str(item) for item in items[:10]) + (", …" if len(items) > 10 else "")
 
 
 def check_subspace_dim(subspace_dim: int, n_features: int) -> None:

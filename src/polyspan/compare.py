@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from polyspan.metrics import (
     clustering_error,
     relative_reconstruction_error,
 )
+from polyspan.progress import progress_bar
 
 #: What can be measured, in the order of the columns; for all of them less is better.
 MEASURES = ("seconds", "label_error", "d_avg", "reconstruction_error")
@@ -109,7 +109,7 @@ def compare(
             kind = estimator.__name__
             raise TypeError(f"methods holds the class {kind}: give an estimator, {kind}(...)")
     rows = []
-    with _bar(progress, len(named)) as advance:
+    with progress_bar(progress, len(named), "compare", kept=True) as advance:
         for name, estimator in named:
             rows.append(_measure(name, estimator, X, labels, bases, X_clean))
             advance(name)
@@ -143,27 +143,9 @@ def _measure(
         if bases is not None and np.shape(getattr(model, "bases_", ())) == np.shape(bases):
             row["d_avg"] = average_subspace_distance(model.bases_, np.asarray(bases))
         if X_clean is not None and hasattr(model, "reconstruct"):
-            rebuilt = model.reconstruct(X)
             row["reconstruction_error"] = relative_reconstruction_error(
-                np.asarray(X_clean), rebuilt
+                np.asarray(X_clean), model.reconstruct(X)
             )
     except Exception as error:  # whatever fails, the other methods go on
         row["error"] = f"{type(error).__name__}: {error}"
     return row
-
-
-@contextmanager
-def _bar(shown: bool, total: int) -> Iterator[Callable[[str], None]]:
-    """Yield what to call after each method; without a bar it does nothing."""
-    if not shown:
-        yield lambda name: None
-        return
-    from rich.progress import Progress
-
-    with Progress() as bar:
-        task = bar.add_task("compare", total=total)
-
-        def advance(name: str) -> None:
-            bar.update(task, advance=1, description=name)
-
-        yield advance

@@ -12,8 +12,9 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from polyspan._sklearn import plain_settings
-from polyspan.arrays import Array, as_array, namespace, to_numpy, transpose
+from polyspan.arrays import Array, namespace, to_numpy, transpose
 from polyspan.geometry import estimate_dimension, principal_angles, subspace_distance
+from polyspan.geometry.distances import same_shape
 
 __all__ = [
     "average_subspace_distance",
@@ -53,14 +54,9 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     >>> average_subspace_distance(truth[::-1], truth)
     0.0
     """
-    bases, true_bases = as_array(bases), as_array(true_bases)
-    if bases.ndim != 3 or bases.shape != true_bases.shape:
-        raise ValueError(
-            "bases and true_bases need one shape (n_subspaces, n_features, subspace_dim), found "
-            f"{tuple(bases.shape)} and {tuple(true_bases.shape)}"
-        )
+    axes = "n_subspaces, n_features, subspace_dim"
+    bases, true_bases = same_shape("bases and true_bases", axes, bases, true_bases)
     xp = namespace(bases, true_bases)
-    n = bases.shape[0]
     cosines = transpose(bases)[:, None, ...] @ true_bases[None, ...]
     overlap = to_numpy(xp.sum(cosines * cosines, axis=(2, 3)))
     own, matched = linear_sum_assignment(-overlap)
@@ -68,11 +64,11 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
         subspace_distance(bases[int(i), ...], true_bases[int(j), ...], normalize=True)
         for i, j in zip(own, matched, strict=True)
     ]
-    return float(sum(distances) / n)
+    return float(sum(distances) / len(distances))
 
 
 def clustering_error(labels_true: Any, labels_pred: Any) -> float:
-    """Share of samples in the wrong cluster, under the best one-to-one matching of clusters.
+    """Fraction of samples in the wrong cluster, under the best one-to-one matching of clusters.
 
     Parameters
     ----------
@@ -125,12 +121,9 @@ def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> floa
     >>> relative_reconstruction_error(np.array([[0.0, 4.0]]), np.array([[0.0, 3.0]]))
     0.0625
     """
-    X_true, X_reconstructed = as_array(X_true), as_array(X_reconstructed)
-    if X_true.ndim != 2 or X_true.shape != X_reconstructed.shape:
-        raise ValueError(
-            "X_true and X_reconstructed need one shape (n_samples, n_features), found "
-            f"{tuple(X_true.shape)} and {tuple(X_reconstructed.shape)}"
-        )
+    X_true, X_reconstructed = same_shape(
+        "X_true and X_reconstructed", "n_samples, n_features", X_true, X_reconstructed
+    )
     xp = namespace(X_true, X_reconstructed)
     error = xp.linalg.vector_norm(X_true - X_reconstructed, axis=1)
     size = xp.linalg.vector_norm(X_true, axis=1)

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan import saved_types
 from polyspan.arrays import is_numpy
+from polyspan.checks import needed
 from polyspan.files import check_target, whole_file
 
 FORMAT = "polyspan model"
@@ -271,8 +272,4 @@ def _digest(archive: zipfile.ZipFile) -> str:
 
 
 def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError("saving and loading models needs skops: pip install skops") from error
-    return skops.io
+    return needed("skops.io", "saving and loading models needs skops: pip install skops")

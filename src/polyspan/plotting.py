@@ -40,31 +40,26 @@ def plot_size_choice(choice: SizeChoice, axes: Any = None) -> Any:
     left, right = axes
     rounds = sorted({int(row["n_subspaces"]) for row in choice.table if row["step"] == "dimension"})
     for n_subspaces in rounds:
-        rows = [
-            row
-            for row in choice.table
-            if row["step"] == "dimension" and row["n_subspaces"] == n_subspaces
-        ]
-        dims, values = zip(*[(row["subspace_dim"], row["value"]) for row in rows], strict=True)
-        left.plot(dims, values, marker="o", label=f"{n_subspaces} subspaces")
+        found = _columns(choice, step="dimension", n_subspaces=n_subspaces)
+        left.plot(
+            found["subspace_dim"], found["value"], marker="o", label=f"{n_subspaces} subspaces"
+        )
     left.axvline(choice.subspace_dim, color="gray", linestyle=":")
     left.set(xlabel="dimension of the subspaces", ylabel="BIC")
     left.legend()
-    rows = [
-        row
-        for row in choice.table
-        if row["step"] == "number" and row["subspace_dim"] == choice.subspace_dim
-    ]
+    found = _columns(choice, step="number", subspace_dim=choice.subspace_dim)
     right.errorbar(
-        [row["n_subspaces"] for row in rows],
-        [row["value"] for row in rows],
-        yerr=[row["standard_error"] for row in rows],
-        marker="o",
-        capsize=3,
+        found["n_subspaces"], found["value"], yerr=found["standard_error"], marker="o", capsize=3
     )
     right.axvline(choice.n_subspaces, color="gray", linestyle=":")
     right.set(xlabel="number of subspaces", ylabel="squared error of hidden entries")
     return axes
+
+
+def _columns(choice: SizeChoice, **wanted: Any) -> dict[str, list[Any]]:
+    """Return the columns of the table, of the rows with the wanted values."""
+    rows = [row for row in choice.table if wanted.items() <= row.items()]
+    return {name: [row[name] for row in rows] for name in choice.table[0]}
 
 
 def plot_comparison(comparison: Any, axes: Any = None) -> Any:

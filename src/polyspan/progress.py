@@ -1,11 +1,13 @@
-"""Progress of a fit through scikit-learn's callbacks."""
+"""Progress of a fit through scikit-learn's callbacks, and of other loops as a bar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from polyspan.arrays import Array
+from polyspan.checks import needed
 
 #: What a solver calls after every iteration: (start, iteration, objective, what it has).
 Monitor = Callable[[int, int, float, Any], bool]
@@ -65,3 +67,24 @@ class FitProgress:
     def end(self) -> None:
         """Say that the fit is over; the estimator is fitted by now."""
         self._root.call_on_fit_task_end(**self._told, reconstruction_attributes={})
+
+
+@contextmanager
+def progress_bar(
+    shown: bool, total: int, title: str, *, kept: bool = False
+) -> Iterator[Callable[..., None]]:
+    """Give a function that moves a bar on by one, and can change its title.
+
+    The function does nothing where the bar is not shown. The bar is on the standard error and
+    vanishes at the end; with `kept` it is on the standard output and stays.
+    """
+    if not shown:
+        yield lambda title=None: None
+        return
+    needed("rich.progress", "a progress bar needs rich: pip install rich")
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=not kept), transient=not kept) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda title=None: bar.update(task, advance=1, description=title)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso, OrthogonalMatchingPursuit
 
 from polyspan.baselines import RobustSparseSubspaceClustering
-from polyspan.baselines.affinity import (
+from polyspan.baselines.base import (
     eigengap,
     estimate_n_clusters,
     smallest_laplacian_values,

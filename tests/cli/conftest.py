@@ -1,7 +1,5 @@
 """Files for the commands to work on."""
 
-import importlib
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,10 +64,8 @@ def run(tmp_path, monkeypatch):
     """Run a command in this process, in an empty folder."""
     from typer.testing import CliRunner
 
-    import polyspan.cli.run
-    from polyspan.cli.app import app
+    from polyspan.cli.app import app, register_commands
 
-    for name in polyspan.cli.run.MODULES:
-        importlib.import_module(f"polyspan.cli.{name}")
+    register_commands()
     monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from polyspan import load_model, save_model
-from polyspan.cli.failures import EXPLAINED
+from polyspan.cli.errors import EXPLAINED
 from polyspan.cli.methods import METHODS
 from polyspan.persistence import ESTIMATORS
 
@@ -92,7 +92,7 @@ def test_options_reach_the_estimator(run, shelf):
         (("-o", "m.skops", "-L", 2), 2, "subspace_dim"),
         (("-o", "m.skops", *SIZES, "-m", "magic"), 2, "none of micusal"),
         (("-o", "m.skops", *SIZES, "--set", "tol"), 2, "name=value"),
-        (("-o", "m.skops", *SIZES, "--header", "maybe"), 2, "auto, yes, no"),
+        (("-o", "m.skops", *SIZES, "--header", "maybe"), 2, "'auto', 'yes', 'no'"),
         (SIZES, 2, "--output"),
         (("-o", "m.skops", *SIZES, "--set", "tulip=1"), 1, "has no tulip: it has"),
         (("-o", "m.skops", *SIZES, "-m", "grouse"), 1, "leave -L out"),

@@ -4,7 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from polyspan.cli.failures import EXPLAINED
+from polyspan.cli.errors import EXPLAINED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 

@@ -11,8 +11,8 @@ import pytest
 import tifffile
 from PIL import Image, ImageOps
 
-from polyspan.cli.deep_png import read_deep_png, write_deep_png
-from polyspan.cli.failures import CommandError
+from polyspan.cli.deep_pictures import read_deep_png, write_deep_png
+from polyspan.cli.errors import CommandError
 from polyspan.cli.pictures import read_mask, read_picture, upright
 
 RNG = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polyspan.cli.failures import Code, CommandError
+from polyspan.cli.errors import Code, CommandError
 from polyspan.cli.outputs import write_array
 from polyspan.cli.tables import read_table
 

@@ -9,8 +9,8 @@ from sklearn.preprocessing import KernelCenterer
 
 from polyspan.arrays import to_numpy
 from polyspan.kernel._solve.alternation import KernelRules, alternate, refill_empty
-from polyspan.kernel._solve.gkiop import gkiop
 from polyspan.kernel._solve.leave_one_out import leave_one_out_labels
+from polyspan.kernel._solve.subspaces import gkiop
 from polyspan.kernel.functions import Kernel
 from polyspan.kernel.nystrom import NystromMap
 from polyspan.kernel.preimages import Expansion, combination_weights, polish, preimages

@@ -22,11 +22,10 @@ from polyspan.kernel._solve.alternation import (
     refill_empty,
 )
 from polyspan.kernel._solve.factor import Factor, leading_directions, updated_directions
-from polyspan.kernel._solve.gkiop import gkiop
 from polyspan.kernel._solve.leave_one_out import _residuals, leave_one_out_labels
-from polyspan.kernel._solve.subspaces import KernelSubspaces
-from polyspan.kernel.functions import Kernel
-from polyspan.kernel.starts import feature_distances, neighbour_graph, spectral_labels
+from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop, squared_distance
+from polyspan.kernel.functions import Kernel, feature_distances
+from polyspan.kernel.starts import neighbour_graph, spectral_labels
 from polyspan.union._solve.shape import ObjectiveWeights
 
 
@@ -60,7 +59,9 @@ def test_every_quantity_equals_the_explicit_one(name):
     energies = np.stack([np.sum((phi @ basis) ** 2, axis=1) for basis in D], axis=1)
     assert_allclose(subspaces.energies(G), energies, atol=1e-9)
     assert_allclose(subspaces.distances(G), pairwise_subspace_distances(D), atol=1e-7)
-    assert_allclose(subspaces.overlap(G, 0, 1), D[0].T @ D[1], atol=1e-10)
+    between = G[np.ix_(subspaces.members[0], subspaces.members[1])]
+    squared = squared_distance(subspaces.coefs[0], between, subspaces.coefs[1])
+    assert_allclose(squared, 2 - np.sum((D[0].T @ D[1]) ** 2), atol=1e-10)
     residual = np.sum(phi**2) - energies[np.arange(40), labels].sum()
     f3 = np.sum(pairwise_subspace_distances(D) ** 2) + 3.0 * residual
     assert_allclose(objective(G, subspaces, labels, 3.0), f3, rtol=1e-9)

@@ -7,15 +7,63 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse.csgraph import connected_components, laplacian
+from scipy.sparse.linalg import eigsh
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.baselines.affinity import estimate_n_clusters, spectral_labels
 from polyspan.checks import check_subspace_dim, warn_user
+from polyspan.kernel.starts import cluster_graph
 from polyspan.union._solve.alternation import update_exactly
 from polyspan.union._solve.problem import prepare
 from polyspan.union.linear import LinearUnion
+
+# Below this many samples a dense eigensolver is faster and never fails to converge.
+DENSE_BELOW = 500
+
+
+def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Return |C| + |C|ᵀ, every code first divided by its largest entry."""
+    absolute = abs(codes).tocsr()
+    largest = absolute.max(axis=1).toarray().ravel()
+    scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
+    absolute = scipy.sparse.dia_array((scale[None, :], [0]), shape=absolute.shape) @ absolute
+    return (absolute + absolute.T).tocsr()
+
+
+def smallest_laplacian_values(affinity: scipy.sparse.csr_array, k: int, seed: int) -> np.ndarray:
+    """Return the k smallest eigenvalues of the normalised Laplacian, ascending."""
+    n = affinity.shape[0]
+    k = min(k, n)
+    matrix = laplacian(affinity, normed=True)
+    if n < DENSE_BELOW or k >= n - 1:
+        return np.asarray(np.linalg.eigvalsh(matrix.toarray())[:k])
+    # The largest of 2I - L are the smallest of L, and found without a factorisation.
+    start = np.random.RandomState(seed).uniform(0.5, 1.0, n)
+    shifted = scipy.sparse.identity(n, format="csr") * 2.0 - matrix
+    values = eigsh(shifted, k=k, which="LA", v0=start, return_eigenvectors=False)
+    return np.sort(2.0 - values)
+
+
+def eigengap(values: np.ndarray) -> int:
+    """Return how many eigenvalues lie before the widest gap."""
+    return int(np.argmax(np.diff(values))) + 1
+
+
+def estimate_n_clusters(affinity: scipy.sparse.csr_array, most: int, seed: int) -> int:
+    """Return the number of clusters by the eigengap of the normalised Laplacian."""
+    return eigengap(smallest_laplacian_values(affinity, most + 1, seed))
+
+
+def spectral_labels(
+    affinity: scipy.sparse.csr_array, n_clusters: int, seed: int, assign_labels: str = "kmeans"
+) -> tuple[np.ndarray, int]:
+    """Cluster the graph; return labels and the number of its connected parts."""
+    n_parts, _ = connected_components(affinity, directed=False)
+    if n_clusters == 1:
+        return np.zeros(affinity.shape[0], dtype=np.int64), int(n_parts)
+    return cluster_graph(affinity, n_clusters, seed, assign_labels), int(n_parts)
 
 
 def cluster_bases(
@@ -34,13 +82,6 @@ def cluster_bases(
 
 class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     """Cluster the samples by an affinity, then take the principal directions of each cluster."""
-
-    n_subspaces: int | None
-    subspace_dim: int
-    max_subspaces: int
-    assign_labels: str
-    center: bool
-    random_state: Any
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
         "n_subspaces": [Interval(Integral, 1, None, closed="left"), None],
@@ -69,27 +110,23 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self : object
         """
         X = self._validate(X, reset=True)
-        self._check_sizes(*X.shape)
+        check_subspace_dim(self.subspace_dim, X.shape[1])
+        if self.n_subspaces is not None and self.n_subspaces > len(X):
+            raise ValueError(f"n_subspaces={self.n_subspaces} is larger than n_samples={len(X)}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         graph = self._affinity(unit_rows(X))
         n_subspaces = self.n_subspaces
         if n_subspaces is None:
             most = min(self.max_subspaces, len(X) - 1)
             n_subspaces = estimate_n_clusters(graph, most, seed) if most > 0 else 1
-        labels, n_parts = spectral_labels(graph, n_subspaces, seed, self.assign_labels)
+        self.labels_, n_parts = spectral_labels(graph, n_subspaces, seed, self.assign_labels)
         self._warn_about_graph(graph, n_parts, n_subspaces)
         self.affinity_ = graph
-        self.labels_ = labels
         self.n_subspaces_ = n_subspaces
         self.bases_, self.mean_ = cluster_bases(
-            X, labels, n_subspaces, self.subspace_dim, center=self.center
+            X, self.labels_, n_subspaces, self.subspace_dim, center=self.center
         )
         return self
-
-    def _check_sizes(self, n: int, m: int) -> None:
-        check_subspace_dim(self.subspace_dim, m)
-        if self.n_subspaces is not None and self.n_subspaces > n:
-            raise ValueError(f"n_subspaces={self.n_subspaces} is larger than n_samples={n}")
 
     def _warn_about_graph(
         self, graph: scipy.sparse.csr_array, n_parts: int, n_subspaces: int

@@ -41,7 +41,7 @@ def merge_blocks(codes: np.ndarray, largest: int) -> list[np.ndarray]:
     """
     blocks = [np.array([k]) for k in range(codes.shape[1])]
     used = [codes[:, k] != 0 for k in range(codes.shape[1])]
-    # How many samples two blocks share; merging changes one row and column.
+    # How many samples use both of two blocks; merging changes one row and column.
     shared = (codes != 0).astype(float).T @ (codes != 0)
     np.fill_diagonal(shared, -1.0)
     alive = np.ones(len(blocks), dtype=bool)
@@ -126,7 +126,7 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
     max_iter : int, default=50
         Iterations; the blocks are found anew in each.
     tol : float, default=1e-4
-        Stop when five iterations in a row lower the error by no more than this share.
+        Stop when five iterations in a row lower the error by no more than this fraction.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -241,10 +241,8 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
             atoms = dictionary.atoms
             error = float(np.sum((X - codes @ atoms.T) ** 2))
             # New blocks can raise the error: the best is kept, and a few steps are waited for it.
-            if best is None or error < best[0] * (1.0 - self.tol):
-                stale = 0
-            else:
-                stale += 1
+            lower = best is None or error < best[0] * (1.0 - self.tol)
+            stale = 0 if lower else stale + 1
             if best is None or error < best[0]:
                 best = (error, dictionary, codes, step)
             if stale >= PATIENCE:

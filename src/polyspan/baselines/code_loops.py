@@ -152,35 +152,45 @@ def lasso_block(
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _next_atom(
+    gram: Any, own: int, alpha: Any, picked: Any
+) -> tuple[int, float]:  # pragma: no cover - compiled
+    """Return the sample, not yet picked, of the largest inner product with the residual."""
+    best, value = -1, 0.0
+    for i in range(len(alpha)):
+        if i == own or gram[i, i] <= 0.0:
+            continue
+        a = abs(alpha[i])
+        if a > value:
+            taken = False
+            for j in picked:
+                if j == i:
+                    taken = True
+            if not taken:
+                best, value = i, a
+    return best, value
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def omp_block(  # noqa: C901 - plain loops are what compiles well
-    gram: Any, first: int, k_most: int, tol: float, codes: Any, chosen: Any
+    gram: Any, k_most: int, tol: float, codes: Any, chosen: Any
 ) -> None:  # pragma: no cover
-    """Run orthogonal matching pursuit of consecutive samples, by a growing Cholesky factor."""
+    """Run orthogonal matching pursuit of all samples, by a growing Cholesky factor.
+
+    `chosen` comes filled with -1, which stays where fewer samples than asked for are chosen.
+    """
     n = gram.shape[0]
     factor = np.empty((k_most, k_most))
-    right = np.empty(k_most)
     half = np.empty(k_most)
     coef = np.empty(k_most)
     alpha = np.empty(n)
-    for b in range(codes.shape[0]):
-        own = first + b
-        picked = chosen[b]
+    for own in range(n):
+        picked = chosen[own]
         for i in range(n):
             alpha[i] = gram[own, i]
         k = 0
         while k < k_most:
-            best, value = -1, 0.0
-            for i in range(n):
-                if i == own or gram[i, i] <= 0.0:
-                    continue
-                a = abs(alpha[i])
-                if a > value:
-                    taken = False
-                    for j in range(k):
-                        if picked[j] == i:
-                            taken = True
-                    if not taken:
-                        best, value = i, a
+            best, value = _next_atom(gram, own, alpha, picked[:k])
             if best < 0 or value <= 1e-12 * gram[own, own]:
                 break
             # The new row of the factor; a sample in the span of those chosen adds nothing.
@@ -195,8 +205,7 @@ def omp_block(  # noqa: C901 - plain loops are what compiles well
                 break
             factor[k, k] = np.sqrt(square)
             picked[k] = best
-            right[k] = gram[own, best]
-            x = right[k]
+            x = gram[own, best]
             for i in range(k):
                 x -= factor[k, i] * half[i]
             half[k] = x / factor[k, k]
@@ -219,6 +228,4 @@ def omp_block(  # noqa: C901 - plain loops are what compiles well
             if left <= tol * gram[own, own]:
                 break
         for j in range(k):
-            codes[b, j] = coef[j]
-        for j in range(k, k_most):
-            picked[j] = -1
+            codes[own, j] = coef[j]

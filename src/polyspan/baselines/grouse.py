@@ -109,11 +109,8 @@ class GROUSE(LinearUnion):
         for t in range(1, self.n_sweeps + 1):
             order = rng.permutation(np.flatnonzero(learned))
             basis = self._pass(basis, X - mean, holes, order, t)
-        self.mean_ = mean
-        self.bases_ = basis[None].astype(X.dtype)
-        self.labels_ = np.where(learned, 0, -1).astype(np.int64)
-        self.n_seen_ = len(X)
-        return self
+        self.mean_, self.n_seen_ = mean, 0
+        return self._store(basis, learned)
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -140,9 +137,13 @@ class GROUSE(LinearUnion):
         learned = holes.n_observed > self.subspace_dim
         basis = np.asarray(self.bases_[0], dtype=np.float64)
         basis = self._pass(basis, X - self.mean_, holes, np.flatnonzero(learned), 1)
-        self.bases_ = basis[None].astype(self.bases_.dtype)
+        return self._store(basis, learned)
+
+    def _store(self, basis: np.ndarray, learned: np.ndarray) -> Self:
+        """Store the basis, and which of the last samples were learned from."""
+        self.bases_ = basis[None].astype(self.mean_.dtype)
         self.labels_ = np.where(learned, 0, -1).astype(np.int64)
-        self.n_seen_ += len(X)
+        self.n_seen_ += len(learned)
         return self
 
     def _pass(
@@ -153,8 +154,7 @@ class GROUSE(LinearUnion):
 
         values = np.where(holes.missing, 0.0, X).astype(np.float64)
         greedy = isinstance(self.step_size, str)
-        step = 0.0 if greedy else float(self.step_size) / t
-        steps = np.full(len(X), step)
+        steps = np.full(len(X), 0.0 if greedy else float(self.step_size) / t)
         columns = np.ascontiguousarray(basis.T, dtype=np.float64)
         sweep(columns, values, holes.missing, order, steps, greedy)
         return np.asarray(np.linalg.qr(columns.T)[0])

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan._sklearn import Interval, StrOptions, fit_context
+from polyspan._sklearn import Interval, fit_context
 from polyspan.checks import refuse_lazy, warn_user
-from polyspan.kernel.functions import check_kernel_matrix, is_precomputed, kernel_of
+from polyspan.kernel.functions import KERNEL_CONSTRAINTS, check_kernel_matrix, kernel_of
 
 
 class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,10 +50,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [StrOptions({"rbf", "poly", "linear", "precomputed"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Real, 0, None, closed="neither")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **KERNEL_CONSTRAINTS,
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -109,9 +106,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_, self.inertia_, self.n_iter_ = labels, inertia, n_iter
         self._fitted_kernel = kernel
         self._X_fit = None if kernel is None else X
-        members = np.eye(self.n_clusters)[labels]
-        self._means = members / np.maximum(members.sum(axis=0), 1.0)
-        self._mean_squares = np.einsum("nk,nk->k", self._means, G @ self._means)
+        self._means, _, self._mean_squares = self._centres(G, labels)
         if not settled:
             warn_user(
                 f"labels did not settle in max_iter={self.max_iter} iterations: raise max_iter",
@@ -145,13 +140,9 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         before, step, settled = np.inf, 0, False
         while step < self.max_iter and not settled:
             step += 1
-            members = np.eye(self.n_clusters)[labels]
-            counts = members.sum(axis=0)
-            means = members / np.maximum(counts, 1.0)
-            products = G @ means
-            squares = np.einsum("nk,nk->k", means, products)
+            means, products, squares = self._centres(G, labels)
             distances = diagonal[:, None] - 2.0 * products + squares
-            distances[:, counts == 0] = np.inf
+            distances[:, ~means.any(axis=0)] = np.inf
             moved = distances.argmin(axis=1)
             # An empty cluster takes the sample that is farthest from its centre.
             for p in np.flatnonzero(np.bincount(moved, minlength=self.n_clusters) == 0):
@@ -163,6 +154,15 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             settled = bool(np.array_equal(moved, labels) or small)
             labels, before = moved, inertia
         return inertia, labels, step, settled
+
+    def _centres(
+        self, G: np.ndarray, labels: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return weights of the samples in every centre, products with it, and its square."""
+        members = np.eye(self.n_clusters)[labels]
+        means = members / np.maximum(members.sum(axis=0), 1.0)
+        products = G @ means
+        return means, products, np.einsum("nk,nk->k", means, products)
 
     def _plus_plus(self, G: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Draw centres far apart (k-means++) and label samples by the nearest."""
@@ -182,5 +182,5 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags

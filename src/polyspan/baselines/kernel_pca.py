@@ -13,7 +13,7 @@ from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel.fitting import Data, run_starts, store, warn_about
-from polyspan.kernel.functions import is_precomputed, kernel_of, matrix_of
+from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.mckusal import MCKUSaL
 from polyspan.kernel.prediction import KernelUnion
@@ -24,7 +24,6 @@ from polyspan.progress import FitProgress
 
 # Numbers of components to try, in a geometric row: neighbours differ by a quarter or so.
 N_SIZES = 24
-_KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
 
 
 def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
@@ -35,14 +34,13 @@ def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
 
 
 def _learn(model: KernelUnion, X: Any, y: Any, problem: GramProblem, plan: Plan) -> None:
-    """Find the one subspace and store it."""
+    """Find the one subspace, which depends on no random number, and store it."""
     progress = FitProgress(model, X, y, plan.n_starts, problem.max_steps(plan))
-    # One subspace depends on no random number.
     runs = run_starts(problem, plan, np.random.RandomState(0), progress)
     best = store(model, Data(X, len(X)), problem, runs)
-    model.n_iter_ = 1
     progress.end()
     warn_about(best, plan)
+    model.n_iter_ = 1
 
 
 class KernelPCADenoiser(KernelUnion):
@@ -86,10 +84,8 @@ class KernelPCADenoiser(KernelUnion):
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        **{
-            name: MCKUSaL._parameter_constraints[name]
-            for name in ("subspace_dim", *_KERNEL_PARAMETERS, "preimage")
-        },
+        **KERNEL_CONSTRAINTS,
+        "preimage": MCKUSaL._parameter_constraints["preimage"],
         "subspace_dim": [Interval(Integral, 1, None, closed="left"), StrOptions({"noise"})],
         "noise": [Interval(Real, 0, None, closed="left"), "array-like", None],
         "n_splits": [Interval(Integral, 2, None, closed="left")],
@@ -135,8 +131,7 @@ class KernelPCADenoiser(KernelUnion):
         self : KernelPCADenoiser
         """
         keep_freed_memory()
-        if hasattr(self, "noise_choice_"):
-            del self.noise_choice_
+        self.__dict__.pop("noise_choice_", None)
         X = self._validate(X, reset=True)
         if isinstance(self.subspace_dim, str):
             self.noise_choice_ = self._choose(X)
@@ -154,7 +149,7 @@ class KernelPCADenoiser(KernelUnion):
                 'subspace_dim="noise" needs the noise that new samples will have: give noise, the '
                 "expected squared norm of the noise of a sample"
             )
-        if is_precomputed(self.kernel):
+        if self.kernel == "precomputed":
             raise ValueError(
                 'subspace_dim="noise" needs samples to add noise to, not a precomputed kernel: '
                 "give a number of components"
@@ -203,7 +198,7 @@ class RobustKernelPCA(KernelUnion):
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
         name: RobustMCKUSaL._parameter_constraints[name]
-        for name in ("subspace_dim", *_KERNEL_PARAMETERS, "delta_min", "preimage")
+        for name in ("subspace_dim", *KERNEL_CONSTRAINTS, "delta_min", "preimage")
     }
 
     def __init__(
@@ -242,9 +237,7 @@ class RobustKernelPCA(KernelUnion):
         keep_freed_memory()
         X = self._validate(X, reset=True)
         check_columns_observed(np.isnan(X))
-        plan, kernel = _one_subspace(self.subspace_dim, len(X)), kernel_of(self)
-        assert kernel is not None  # no "precomputed" here
-        problem, plan = incomplete_problem(kernel, X, plan, float(self.delta_min))
+        problem, plan = incomplete_problem(self, X, _one_subspace(self.subspace_dim, len(X)))
         _learn(self, X, y, problem, plan)
         return self
 

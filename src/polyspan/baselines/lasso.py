@@ -25,7 +25,7 @@ def lasso_codes(
     weights : array of shape (n,)
         Weight of ‖c‖₁ for every sample, against ½‖y - Yc‖².
     tol : float, default=1e-7
-        How far the optimality conditions may be missed, as a share of the weight.
+        How far the optimality conditions may be missed, as a fraction of the weight.
     """
     from polyspan.baselines.code_loops import lasso_block  # loads numba
 
@@ -45,7 +45,7 @@ def omp_codes(gram: np.ndarray, n_nonzero: int, *, tol: float = 0.0) -> scipy.sp
     Parameters
     ----------
     tol : float, default=0.0
-        Stop where the squared residual is at most this share of the squared norm.
+        Stop where the squared residual is at most this fraction of the squared norm.
     """
     from polyspan.baselines.code_loops import omp_block  # loads numba
 
@@ -53,7 +53,7 @@ def omp_codes(gram: np.ndarray, n_nonzero: int, *, tol: float = 0.0) -> scipy.sp
     n_nonzero = min(n_nonzero, n - 1)
     codes = np.zeros((n, n_nonzero))
     chosen = np.full((n, n_nonzero), -1, dtype=np.int64)
-    omp_block(gram, 0, n_nonzero, tol, codes, chosen)
+    omp_block(gram, n_nonzero, tol, codes, chosen)
     used = chosen >= 0
     # scikit-learn's spectral step wants indices of 32 bits.
     rows = np.repeat(np.arange(n, dtype=np.int32), used.sum(axis=1))

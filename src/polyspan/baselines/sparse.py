@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from polyspan._sklearn import Interval, StrOptions
-from polyspan.baselines.affinity import symmetric_affinity
-from polyspan.baselines.base import GraphClustering
+from polyspan.baselines.base import GraphClustering, symmetric_affinity
 from polyspan.baselines.lasso import lasso_codes, omp_codes
 from polyspan.checks import warn_user
 
@@ -44,7 +43,7 @@ class SparseSubspaceClustering(GraphClustering):
     n_nonzero : int, default=10
         For "omp".
     outliers : bool, default=False
-        Whether entries may be grossly wrong: a sparse term takes them up, weighed by
+        Whether entries may be grossly wrong: a sparse term takes them up, with the weight
         `alpha_outliers`.
     alpha_outliers : float, default=20.0
     affine : bool, default=False
@@ -130,23 +129,16 @@ class SparseSubspaceClustering(GraphClustering):
         gram = Y @ Y.T
         if self.algorithm == "omp":
             return symmetric_affinity(omp_codes(gram, self.n_nonzero))
-        off = np.abs(X @ X.T)
-        np.fill_diagonal(off, 0.0)
-        mu = float(off.max(axis=1).min())
-        del off
-        weight = max(mu, np.finfo(float).eps) / float(self.alpha)
+        weight = float(largest_products(X @ X.T).min()) / float(self.alpha)
         if self.outliers:
             # Beside the samples, the axes: their coefficients are the gross errors.
             norms = np.abs(X).sum(axis=1)
             reach = float(np.partition(norms, -2)[-2]) if n > 1 else 1.0
-            scale = reach / float(self.alpha_outliers)
-            axes = np.eye(Y.shape[1])[: X.shape[1]] * scale
-            wide = np.concatenate([Y, axes])
-            codes, failed = lasso_codes(wide @ wide.T, np.full(n, weight))
-            codes = codes[:, :n]
-        else:
-            codes, failed = lasso_codes(gram, np.full(n, weight))
-        return checked_codes(codes, failed, f"alpha={self.alpha}")
+            axes = np.eye(X.shape[1], Y.shape[1]) * (reach / float(self.alpha_outliers))
+            Y = np.concatenate([Y, axes])
+            gram = Y @ Y.T
+        codes, failed = lasso_codes(gram, np.full(n, weight))
+        return checked_codes(codes[:, :n], failed, f"alpha={self.alpha}")
 
 
 class RobustSparseSubspaceClustering(GraphClustering):
@@ -227,12 +219,17 @@ class RobustSparseSubspaceClustering(GraphClustering):
             weights = np.full(n, float(self.lam))
         # Above the largest inner product every code is empty: half of it still joins a sample to
         # those it resembles most.
-        off = np.abs(gram)
-        np.fill_diagonal(off, 0.0)
-        weights = np.minimum(weights, 0.5 * np.maximum(off.max(axis=1), np.finfo(float).eps))
+        weights = np.minimum(weights, 0.5 * largest_products(gram))
         codes, failed = lasso_codes(gram, weights)
         self.duality_gap_ = float(duality_gaps(gram, codes, weights).max())
         return checked_codes(codes, failed, f"lam={self.lam}")
+
+
+def largest_products(gram: np.ndarray) -> np.ndarray:
+    """Return the largest |⟨y_i, y_j⟩| of every sample with another, kept above 0."""
+    off = np.abs(gram)
+    np.fill_diagonal(off, 0.0)
+    return np.asarray(np.maximum(off.max(axis=1), np.finfo(float).eps))
 
 
 def two_step_weights(gram: np.ndarray, radius: float) -> np.ndarray:
@@ -241,9 +238,7 @@ def two_step_weights(gram: np.ndarray, radius: float) -> np.ndarray:
     The residual grows with the weight of the lasso: halving finds the weight at which it is
     `radius`, for all samples at once.
     """
-    off = np.abs(gram)
-    np.fill_diagonal(off, 0.0)
-    high = np.maximum(off.max(axis=1), np.finfo(float).eps)
+    high = largest_products(gram)
     low = 1e-4 * high
     sums = np.zeros(len(gram))
     for _ in range(BISECTIONS):
@@ -266,7 +261,6 @@ def duality_gaps(
     gram: np.ndarray, codes: scipy.sparse.csr_array, weights: np.ndarray
 ) -> np.ndarray:
     """Return the duality gap of every lasso, over its objective at 0."""
-    n = len(gram)
     dense = codes.toarray()
     gradient = gram - dense @ gram
     residual = residual_squares(gram, codes)
@@ -274,8 +268,7 @@ def duality_gaps(
     reach = np.abs(gradient - np.diag(np.diag(gradient))).max(axis=1)
     scale = np.minimum(1.0, weights / np.maximum(reach, np.finfo(float).tiny))
     # θ = scale · residual is feasible: its value is ½‖y‖² - ½‖y - θ‖².
-    cross = gradient[np.arange(n), np.arange(n)]
-    dual = scale * cross - 0.5 * scale**2 * residual
+    dual = scale * np.diag(gradient) - 0.5 * scale**2 * residual
     return np.asarray((primal - dual) / np.maximum(0.5 * np.diag(gram), np.finfo(float).tiny))
 
 

@@ -10,14 +10,15 @@ import numpy as np
 import scipy.sparse
 
 from polyspan._sklearn import Interval
-from polyspan.arrays import chunk_rows
+from polyspan.arrays import chunk_rows, row_slices
 from polyspan.baselines.base import GraphClustering
 
 
 class ThresholdingSubspaceClustering(GraphClustering):
     r"""Join each sample to the q others of the smallest angle, and cluster that graph (TSC).
 
-    Edges weigh :math:`\exp(-2 \arccos |\langle y_i, y_j \rangle|)` (Heckel and Bölcskei, 2015).
+    An edge has the weight :math:`\exp(-2 \arccos |\langle y_i, y_j \rangle|)` (Heckel and
+    Bölcskei, 2015).
 
     Parameters
     ----------
@@ -73,22 +74,20 @@ class ThresholdingSubspaceClustering(GraphClustering):
 
     def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
         n = len(X)
-        if self.q is not None:
-            q = int(self.q)
-        elif self.n_subspaces is None:
-            q = 2 * max(3, math.ceil(n / (20 * self.max_subspaces)))
-        else:
-            q = max(3, math.ceil(n / (20 * self.n_subspaces)))
+        q = self.q
+        if q is None:
+            most = self.max_subspaces if self.n_subspaces is None else self.n_subspaces
+            q = max(3, math.ceil(n / (20 * most))) * (2 if self.n_subspaces is None else 1)
         self.q_ = min(q, max(n - 1, 1))
         rows, columns, weights = [], [], []
         size = chunk_rows(max(n, X.shape[1]), X.itemsize)
-        for start in range(0, n, size):
-            products = np.abs(X[start : start + size] @ X.T)
-            here = np.arange(len(products), dtype=np.int32)
-            products[here, here + start] = -1.0
+        for which in row_slices(n, size):
+            products = np.abs(X[which] @ X.T)
+            here = np.arange(which.start, which.stop, dtype=np.int32)
+            products[here - which.start, here] = -1.0
             nearest = np.argpartition(-products, self.q_ - 1, axis=1)[:, : self.q_]
             values = np.take_along_axis(products, nearest, axis=1)
-            rows.append(np.repeat(here + start, self.q_))
+            rows.append(np.repeat(here, self.q_))
             columns.append(nearest.ravel().astype(np.int32))
             weights.append(np.exp(-2.0 * np.arccos(np.clip(values, 0.0, 1.0))).ravel())
         # A sample that is orthogonal to all others has edges of weight exp(-π), not none.

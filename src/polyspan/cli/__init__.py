@@ -10,7 +10,7 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line; say what to install where typer or rich is missing."""
     try:
-        from polyspan.cli.run import run
+        from polyspan.cli.app import run
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise

@@ -1,34 +1,21 @@
-"""The typer application, and how a function becomes a command of it."""
+"""The typer application: how a function becomes a command, and how the process runs."""
 
 from __future__ import annotations
 
 import functools
+import signal
 import sys
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from polyspan.cli.failures import EXPLAINED, explain, say, short_warnings
+from polyspan.cli.errors import EXPLAINED, Code, explain, say, short_warnings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-# Options that several commands share.
-Data = Annotated[
-    Path, typer.Argument(help="Samples as rows: .npy, .npz, .csv or .parquet.", show_default=False)
-]
-Model = Annotated[
-    Path, typer.Argument(help="A model that `polyspan fit` saved.", show_default=False)
-]
-Output = Annotated[
-    Path, typer.Option("-o", "--output", help="File to write.", show_default=False)
-]  # fmt: skip
-Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 EPILOG = "\n".join(
     [
@@ -55,7 +42,7 @@ app = typer.Typer(
 )
 
 
-def command(name: str, *, panel: str, epilog: str | None = None) -> Callable[[Function], Function]:
+def command(name: str, *, panel: str, epilog: str) -> Callable[[Function], Function]:
     """Make a function a command: its errors become a message and an exit code.
 
     Parameters
@@ -64,13 +51,12 @@ def command(name: str, *, panel: str, epilog: str | None = None) -> Callable[[Fu
         What is typed after `polyspan`.
     panel : str
         The group on the help page.
-    epilog : str, default=None
+    epilog : str
         Examples, below the options.
     """
 
     def register(function: Function) -> Function:
-        guarded = guard(function)
-        app.command(name, rich_help_panel=panel, epilog=epilog, no_args_is_help=False)(guarded)
+        app.command(name, rich_help_panel=panel, epilog=epilog)(guard(function))
         return function
 
     return register
@@ -110,3 +96,21 @@ def options(
     ] = False,
 ) -> None:
     """Hold the options before the command."""
+
+
+def run() -> None:
+    """Run the command that the arguments ask for, and exit with its code."""
+    register_commands()
+    # As an exception it passes through the code that removes temporary files.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(Code.TERMINATED))
+    try:
+        app(prog_name="polyspan")
+    except KeyboardInterrupt:
+        say("error", "interrupted")
+        sys.exit(Code.INTERRUPTED)
+
+
+def register_commands() -> None:
+    """Import the modules with commands, in the order of the help page."""
+    for name in ("models", "jobs"):
+        import_module(f"polyspan.cli.{name}")

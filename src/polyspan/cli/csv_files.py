@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polyspan.cli.failures import Code, CommandError, counted, say
+from polyspan.cli.errors import CommandError, counted, say, unreadable
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,6 @@ def read_csv(path: Path, header: str) -> tuple[Any, Layout]:
 def read_text(path: Path, layout: Layout) -> Any:
     """Return the same cells as they are written."""
     return _parse(path, layout, dtype=str, keep_default_na=False, na_filter=False)
-
-
-def write_csv(frame: Any, path: Path, layout: Layout) -> None:
-    """Write a data frame; numbers in the shortest form that reads back to the same bits."""
-    frame.to_csv(path, index=False, header=layout.names is not None, sep=layout.delimiter)
 
 
 def _exact_numbers() -> dict[str, str]:
@@ -112,17 +107,13 @@ def _csv_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except pd.errors.EmptyDataError as error:
-        raise CommandError(f"{path} is empty", Code.UNREADABLE) from error
+        raise unreadable(f"{path} is empty") from error
     except pd.errors.ParserError as error:
         # "Error tokenizing data. C error: EOF inside string starting at row 3"
         reason = str(error).rpartition("error: ")[2].strip()
-        raise CommandError(
-            f"cannot read {path}: {reason}; mend the file", Code.UNREADABLE
-        ) from error
+        raise unreadable(f"cannot read {path}: {reason}; mend the file") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise CommandError(
-            f"{path} is not a CSV file in UTF-8: {error}", Code.UNREADABLE
-        ) from error
+        raise unreadable(f"{path} is not a CSV file in UTF-8: {error}") from error
 
 
 def _check_lengths(path: Path, layout: Layout) -> None:
@@ -139,10 +130,9 @@ def _check_lengths(path: Path, layout: Layout) -> None:
                 continue
             n_cells = n_cells or len(row)
             if len(row) != n_cells:
-                raise CommandError(
+                raise unreadable(
                     f"{path}, line {rows.line_num}: {counted(len(row), 'cell')}, but {n_cells} in "
-                    "the first line: mend the file",
-                    Code.UNREADABLE,
+                    "the first line: mend the file"
                 )
 
 

@@ -1,35 +1,120 @@
-"""Three jobs without a model to choose: denoise a picture, fill its holes, fill a table's."""
+"""Jobs without a model to choose: fill a table, denoise a picture, fill its holes, see a demo."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
+from rich.table import Table as RichTable
 
-from polyspan.cli.app import Debug, Force, Quiet, command
-from polyspan.cli.failures import CommandError, check_output
-from polyspan.cli.pictures import (
-    ENDINGS,
-    Picture,
-    check_ending,
-    read_mask,
-    read_picture,
-    write_picture,
-)
+from polyspan.baselines import KSubspaces
+from polyspan.checks import listed
+from polyspan.cli import models, options, pictures, tables
+from polyspan.cli.app import command
+from polyspan.cli.errors import CommandError, check_output, report, say, writing
+from polyspan.cli.methods import make_model
+from polyspan.cli.outputs import FRAMES, whole_where_whole, write_filled
+from polyspan.compare import MEASURES, Comparison, compare
+from polyspan.datasets import make_union_of_subspaces
+from polyspan.files import whole_file
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
+from polyspan.mixture import SubspaceImputer
+from polyspan.union import MiCUSaL
 
 PANEL = "Pictures"
+#: Endings of the figure of the demo, and the titles of its columns.
+FIGURES = (".png", ".pdf", ".svg")
+TITLES = {
+    "d_avg": "d_avg to the truth",
+    "label_error": "wrong labels",
+    "reconstruction_error": "error of denoising",
+    "seconds": "seconds",
+}
 
-Photo = Annotated[Path, typer.Argument(help=f"Picture: {', '.join(ENDINGS)}.", show_default=False)]
+Photo = Annotated[
+    Path, typer.Argument(help=f"Picture: {', '.join(pictures.ENDINGS)}.", show_default=False)
+]
 Target = Annotated[
     Path | None,
     typer.Option("-o", "--output", help="File to write; named after the picture if not given."),
 ]
-Preset = Annotated[Literal["fast", "best"], typer.Option("--preset", help="How much to try.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the random numbers.", min=0)]
+
+
+@command("impute", panel=models.PANEL, epilog="polyspan impute holes.csv -o filled.csv")
+def impute(
+    data: options.Data,
+    output: options.Output,
+    model_file: Annotated[
+        Path | None,
+        typer.Option("--model", help="A model that takes missing entries, in place of -L and -s."),
+    ] = None,
+    subspaces: options.Subspaces = None,
+    dim: options.Dim = None,
+    lam: options.Lam = None,
+    seed: options.Seed = 0,
+    settings: options.Set = None,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    key: options.Key = None,
+    header: options.Header = "auto",
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Fill missing entries; observed ones stay as they are, and so do columns left out.
+
+    A SubspaceImputer finds the sizes itself and leaves columns of text out. With -L and -s a
+    RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table. With --model what was
+    learned from another table is used: fit --method imputer, or robust.
+    """
+    check_output(output, force=force, endings=tables.ENDINGS)
+    given = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
+    flags = [flag for flag, value in given.items() if value]
+    known: Any = None
+    if model_file is not None:
+        if flags:
+            raise CommandError(f"--model is fitted already: leave {', '.join(flags)} out")
+        model = known = models.load_file(model_file)
+    elif (subspaces is None) != (dim is None) and not settings:
+        raise typer.BadParameter("give both -L and -s, or neither")
+    elif flags:
+        model = make_model("robust", subspaces, dim, seed, settings, lam=lam)
+    else:
+        model = SubspaceImputer(random_state=seed, keep_empty_features=True)
+    finds_sizes, carried = known is None and not flags, output.suffix.lower() in FRAMES
+    table = tables.read_table(
+        data, columns, drop, key, header, known, only_numbers=finds_sizes, carried=carried
+    )
+    if known is None:
+        models.fit_table(model, table, "robust", quiet)
+    if isinstance(model, SubspaceImputer):
+        filled = _fill(model, table)
+    else:
+        filled = models.ask(model, "impute", table)
+    if not (np.isnan(table.X) & ~np.isnan(filled)).any():
+        say("note", f"{data} has nothing to fill: {output} is a copy")
+    write_filled(table, filled, output, force=force)
+    models.report_written(output, table, quiet)
+
+
+def _fill(model: SubspaceImputer, table: tables.Table) -> np.ndarray:
+    """Return what an imputer fills a table with; NaN in columns that it knows nothing about."""
+    values = models.ask(model, "transform", table)
+    filled = np.full(table.X.shape, np.nan, dtype=values.dtype)
+    # The model may drop columns without any entry; indicators come after the columns.
+    kept = model._seen | model.keep_empty_features
+    filled[:, kept] = values[:, : kept.sum()]
+    filled[:, ~model._seen] = np.nan
+    empty = np.flatnonzero(~model._seen & np.isnan(table.X).any(axis=0))
+    if len(empty):
+        names = [table.column(int(k)) for k in empty]
+        say("note", f"columns without any entry stay empty: {listed(names)}")
+    return whole_where_whole(table.X, filled)
 
 
 @command("denoise", panel=PANEL, epilog="polyspan denoise photo.png -o out.png --preset best")
@@ -44,25 +129,22 @@ def denoise(
             min=0,
         ),
     ] = None,
-    preset: Preset = "fast",
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    preset: options.Preset = "fast",
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Remove white noise from a picture; its strength is estimated where --sigma is not given."""
-    target = _target(photo, output, "denoised", force)
-    picture = _read(photo, target)
+    picture, target = _open(photo, output, "denoised", force)
     most, axis = picture.most, picture.channel_axis
     level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / most
     bar = sys.stderr.isatty() and not quiet
-    values = denoise_image(
-        picture.pixels, level, preset, axis, random_state=seed, progress=bar
-    )  # fmt: skip
-    write_picture(picture, values, target, force=force)
+    values = denoise_image(picture.pixels, level, preset, axis, random_state=seed, progress=bar)
+    pictures.write_picture(picture, values, target, force=force)
     if not quiet:
         unit = "" if picture.depth == "floats" else " levels"
-        _say(f"noise of {level * most:.3g}{unit} removed: {target}")
+        report(f"noise of {level * most:.3g}{unit} removed: {target}")
 
 
 @command("inpaint", panel=PANEL, epilog="polyspan inpaint photo.png --mask mask.png -o out.png")
@@ -75,43 +157,95 @@ def inpaint(
         ),
     ],
     output: Target = None,
-    preset: Preset = "best",
-    seed: Seed = 0,
-    force: Force = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    preset: options.Preset = "best",
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Fill the missing pixels of a picture; the others stay as they are."""
-    target = _target(photo, output, "inpainted", force, mask)
-    picture = _read(photo, target)
-    missing = read_mask(mask)
+    picture, target = _open(photo, output, "inpainted", force, mask)
+    missing = pictures.read_mask(mask)
     bar = sys.stderr.isatty() and not quiet
     values = inpaint_image(
         picture.pixels, missing, preset, picture.channel_axis, random_state=seed, progress=bar
     )
-    write_picture(picture, values, target, force=force)
+    pictures.write_picture(picture, values, target, force=force)
     if not quiet:
-        _say(f"{int(missing.sum())} of {missing.size} pixels filled: {target}")
+        report(f"{int(missing.sum())} of {missing.size} pixels filled: {target}")
 
 
-def _target(photo: Path, output: Path | None, suffix: str, force: bool, *others: Path) -> Path:
-    """Return the file to write, after a check that it can be written."""
-    # Formats that are only read, GIF for one, give a PNG.
-    ending = photo.suffix if photo.suffix.lower() in ENDINGS else ".png"
+def _open(
+    photo: Path, output: Path | None, suffix: str, force: bool, mask: Path | None = None
+) -> tuple[pictures.Picture, Path]:
+    """Read a picture; return it and the file to write, which can hold the result."""
+    # Formats that polyspan reads but does not write, GIF for one, give a PNG.
+    ending = photo.suffix if photo.suffix.lower() in pictures.ENDINGS else ".png"
     target = output or photo.with_name(f"{photo.stem}-{suffix}{ending}")
-    for given, what in zip((photo, *others), ("picture", "mask"), strict=False):
-        if target.resolve() == given.resolve():
+    for given, what in ((photo, "picture"), (mask, "mask")):
+        if given is not None and target.resolve() == given.resolve():
             raise CommandError(f"the output is the {what} itself, {given}: give it another name")
-    check_output(target, force=force, endings=ENDINGS)
-    return target
+    check_output(target, force=force, endings=pictures.ENDINGS)
+    picture = pictures.read_picture(photo)
+    pictures.check_ending(picture, target)
+    return picture, target
 
 
-def _read(photo: Path, target: Path) -> Picture:
-    """Read a picture, and check that the output can hold the result."""
-    picture = read_picture(photo)
-    check_ending(picture, target)
-    return picture
+@command("demo", panel="Try it", epilog="polyspan demo --plot demo.png")
+def demo(
+    draws: Annotated[int, typer.Option("--draws", help="Data sets to average over.", min=1)] = 3,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.")
+    ] = None,
+    force: options.Force = False,
+    debug: options.Debug = False,
+) -> None:
+    """Compare the printed Algorithm 1 with the annealed one, in a few seconds.
+
+    The paper's synthetic data: 650 noisy samples near 5 subspaces of dimension 13 in R^180.
+    """
+    if plot is not None:
+        check_output(plot, force=force, endings=FIGURES)
+        import matplotlib as mpl
+
+        mpl.use("Agg")
+    found = _measure(draws)
+    table = RichTable(title=f"5 subspaces of dimension 13 in R^180, mean of {draws} draws")
+    table.add_column("method", no_wrap=True)
+    for title in TITLES.values():
+        table.add_column(title, justify="right")
+    for row in found.rows:
+        cells = [
+            f"{row[name]:.1%}" if name == "label_error" else f"{row[name]:.3f}" for name in TITLES
+        ]
+        table.add_row(row["method"], *cells)
+    Console().print(table)
+    if plot is not None:
+        with writing(plot), whole_file(plot, overwrite=force) as part:
+            found.plot()[0].figure.savefig(part, dpi=110)
+        report(f"picture: {plot}")
 
 
-def _say(line: str) -> None:
-    Console(highlight=False).print(line, soft_wrap=True, markup=False)
+def _measure(n_draws: int) -> Comparison:
+    """Return the means over several draws of the subspaces."""
+    methods = {
+        "Algorithm 1, 8 starts": MiCUSaL(
+            5, 13, init="random", solver="exact", n_init=8, random_state=0
+        ),
+        "K-subspaces, annealed": KSubspaces(5, 13, random_state=0),
+        "MiCUSaL, annealed": MiCUSaL(5, 13, random_state=0),
+    }
+    found = []
+    for seed in range(n_draws):
+        data = make_union_of_subspaces(random_state=seed)
+        found.append(
+            compare(data.X, methods, labels=data.labels, bases=data.bases, X_clean=data.X_clean)
+        )
+    failed = [row["error"] for result in found for row in result.rows if row["error"]]
+    if failed:
+        raise RuntimeError(failed[0])
+    means = [
+        {**row, **{name: sum(r.rows[k][name] for r in found) / n_draws for name in MEASURES}}
+        for k, row in enumerate(found[0].rows)
+    ]
+    return replace(found[0], rows=means)

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from polyspan import baselines, kernel, mixture, union
-from polyspan.cli.failures import CommandError
+from polyspan.cli.errors import CommandError
 
 METHODS: dict[str, type] = {
     "micusal": union.MiCUSaL,
@@ -36,12 +36,11 @@ DIMENSION = ("subspace_dim", "max_dim")
 
 def make_model(
     method: str,
-    *,
     subspaces: int | None,
     dim: int | None,
-    others: dict[str, Any],
     seed: int,
-    settings: list[str],
+    settings: list[str] | None,
+    **others: Any,
 ) -> Any:
     """Return an estimator with the parameters that were given.
 
@@ -51,12 +50,12 @@ def make_model(
         A name of `METHODS`.
     subspaces, dim : int or None
         -L and -s.
-    others : dict
-        Parameters that have an option of their own; None where it was not given.
     seed : int
         For `random_state`, where the method has one.
-    settings : list of str
+    settings : list of str or None
         "name=value" for any other parameter.
+    **others
+        Parameters that have an option of their own; None where it was not given.
     """
     if method not in METHODS:
         raise typer.BadParameter(
@@ -64,10 +63,9 @@ def make_model(
         )
     kind = METHODS[method]
     defaults = kind().get_params()
-    known = set(defaults)
-    chosen = _parse(settings)
+    chosen = _parse(settings or [])
     for flag, names, value in (("-L", NUMBER, subspaces), ("-s", DIMENSION, dim)):
-        name = next((name for name in names if name in known), None)
+        name = next((name for name in names if name in defaults), None)
         if value is not None:
             if name is None:
                 raise CommandError(f"--method {method} has no {names[0]}: leave {flag} out")
@@ -79,12 +77,12 @@ def make_model(
                 param_hint=flag,
             )
     chosen.update({name: value for name, value in others.items() if value is not None})
-    unknown = sorted(set(chosen) - known)
+    unknown = sorted(set(chosen) - set(defaults))
     if unknown:
         raise CommandError(
-            f"--method {method} has no {', '.join(unknown)}: it has {', '.join(sorted(known))}"
+            f"--method {method} has no {', '.join(unknown)}: it has {', '.join(sorted(defaults))}"
         )
-    if "random_state" in known:
+    if "random_state" in defaults:
         chosen.setdefault("random_state", seed)
     return kind(**chosen)
 

@@ -2,75 +2,63 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import rich
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
 
-from polyspan.cli.app import Data, Debug, Force, Model, Output, Quiet, command
-from polyspan.cli.failures import CommandError, check_output, say, writing
-from polyspan.cli.fitting import (
-    PANEL,
-    Columns,
-    Dim,
-    Drop,
-    Header,
-    Key,
-    Lam,
-    Seed,
-    Set,
-    Subspaces,
-    check_complete,
-    fit_table,
-    load_file,
-    method_of,
-    read_data,
-)
+from polyspan._sklearn import ProgressBar
+from polyspan.checks import listed
+from polyspan.cli import options
+from polyspan.cli.app import command
+from polyspan.cli.errors import CommandError, check_output, counted, reading, report, say, writing
 from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
 from polyspan.cli.outputs import write_array
-from polyspan.cli.show import learned, report_written, show, summary
-from polyspan.cli.tables import ENDINGS, Table, model_names
+from polyspan.cli.tables import ENDINGS, Table, model_names, read_table
 from polyspan.files import whole_file
 from polyspan.mixture import SubspaceImputer
-from polyspan.persistence import model_bytes, model_info
+from polyspan.persistence import load_model, model_bytes, model_info
 
 #: Of model files.
 ENDING = ".skops"
+PANEL = "Models"
 
 
 @command("fit", panel=PANEL, epilog="polyspan fit train.csv -o model.skops -L 5 -s 13")
 def fit(
-    data: Data,
-    output: Output,
+    data: options.Data,
+    output: options.Output,
     method: Annotated[
         str, typer.Option("--method", "-m", help=f"One of {', '.join(METHODS)}.")
     ] = "micusal",
-    subspaces: Subspaces = None,
-    dim: Dim = None,
-    lam: Lam = None,
+    subspaces: options.Subspaces = None,
+    dim: options.Dim = None,
+    lam: options.Lam = None,
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="rbf, poly, linear or precomputed.")
     ] = None,
     gamma: Annotated[float | None, typer.Option("--gamma", help="Of rbf and poly.")] = None,
-    seed: Seed = 0,
-    settings: Set = None,
+    seed: options.Seed = 0,
+    settings: options.Set = None,
     labels_out: Annotated[
         Path | None, typer.Option("--labels-out", help="File for the labels of the samples.")
     ] = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    key: Key = None,
-    header: Header = "auto",
-    force: Force = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    key: options.Key = None,
+    header: options.Header = "auto",
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Learn subspaces from a table and save the model."""
-    others = {"lam": lam, "kernel": kernel, "gamma": gamma}
-    model = make_model(
-        method, subspaces=subspaces, dim=dim, others=others, seed=seed, settings=settings or []
-    )
+    model = make_model(method, subspaces, dim, seed, settings, lam=lam, kernel=kernel, gamma=gamma)
     check_output(output, force=force)
     if output.suffix.lower() != ENDING:
         say("note", f"{output} will be a skops file, whose usual ending is {ENDING}")
@@ -81,8 +69,8 @@ def fit(
         check_output(labels_out, force=force, endings=ENDINGS)
         if labels_out.resolve() == output.resolve():
             raise CommandError(f"-o and --labels-out are the same file, {output}")
-    # As the command impute does, it passes over text.
-    table = read_data(data, columns, drop, key, header, only_numbers=fills)
+    # An imputer leaves columns of text out, here as in the command impute.
+    table = read_table(data, columns, drop, key, header, only_numbers=fills)
     fit_table(model, table, method, quiet)
     content = model_bytes(model)
     # Both are complete before either takes its name.
@@ -91,72 +79,63 @@ def fit(
         if labels_out is not None:
             write_array(model.labels_, labels_out, ["label"], key="labels", force=force)
     if not quiet:
-        show(summary(model, table, method))
+        _show(_summary(model, table, method))
 
 
 @command("predict", panel=PANEL, epilog="polyspan predict model.skops new.csv -o labels.csv")
 def predict(
-    model_file: Model,
-    data: Data,
-    output: Output,
+    model_file: options.Model,
+    data: options.Data,
+    output: options.Output,
     distances: Annotated[
         bool, typer.Option("--distances", help="Distances to all subspaces instead of labels.")
     ] = False,
-    columns: Columns = None,
-    drop: Drop = None,
-    key: Key = None,
-    header: Header = "auto",
-    force: Force = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    key: options.Key = None,
+    header: options.Header = "auto",
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Find the nearest subspace of every sample, or the distances to all."""
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
-    if isinstance(model, SubspaceImputer):  # whose `transform` is no distance
+    if isinstance(model, SubspaceImputer):  # its `transform` gives no distances
         raise CommandError("a SubspaceImputer cannot predict: polyspan impute --model takes it")
-    table = read_data(data, columns, drop, key, header, model)
-    _check_holes(model, table)
-    if distances:
-        values = np.asarray(method_of(model, "transform")(table.for_model(model)))
-        names = [str(name) for name in model.get_feature_names_out()]
-    else:
-        values = method_of(model, "predict")(table.for_model(model))
-        names = ["label"]
-    write_array(
-        values, output, names, key="distances" if distances else "labels", force=force
-    )  # fmt: skip
+    table = read_table(data, columns, drop, key, header, model)
+    method, key = ("transform", "distances") if distances else ("predict", "labels")
+    values = ask(model, method, table)
+    names = [str(name) for name in model.get_feature_names_out()] if distances else ["label"]
+    write_array(values, output, names, key=key, force=force)
     report_written(output, table, quiet)
 
 
 @command("reconstruct", panel=PANEL, epilog="polyspan reconstruct model.skops noisy.npy -o out.npy")
 def reconstruct(
-    model_file: Model,
-    data: Data,
-    output: Output,
-    columns: Columns = None,
-    drop: Drop = None,
-    key: Key = None,
-    header: Header = "auto",
-    force: Force = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    model_file: options.Model,
+    data: options.Data,
+    output: options.Output,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    key: options.Key = None,
+    header: options.Header = "auto",
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Project every sample on its nearest subspace, which denoises it."""
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
-    table = read_data(data, columns, drop, key, header, model)
-    _check_holes(model, table)
-    values = np.asarray(method_of(model, "reconstruct")(table.for_model(model)))
+    table = read_table(data, columns, drop, key, header, model)
+    values = ask(model, "reconstruct", table)
     names = table.names or model_names(model)
-    write_array(
-        values, output, None if names is None else list(names), key=table.key or "X", force=force
-    )
+    write_array(values, output, names, key=table.key or "X", force=force)
     report_written(output, table, quiet)
 
 
 @command("info", panel=PANEL, epilog="polyspan info model.skops")
-def info(model_file: Model, debug: Debug = False) -> None:
+def info(model_file: options.Model, debug: options.Debug = False) -> None:
     """Show what a model file holds."""
     model = load_file(model_file)
     about = model_info(model_file)
@@ -170,15 +149,99 @@ def info(model_file: Model, debug: Debug = False) -> None:
         or isinstance(value, np.ndarray)
         or repr(value) != repr(defaults[name])  # NaN is not NaN
     }
-    rows |= learned(model)
+    rows |= _learned(model)
     rows["features"] = str(model.n_features_in_)
     names = model_names(model)
     if names is not None:
-        rows["columns"] = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+        rows["columns"] = listed(names)
     rows["saved by"] = ", ".join(f"{name} {value}" for name, value in about.versions.items())
     rows["sha256"] = about.sha256
-    show(rows)
+    _show(rows)
 
 
-def _check_holes(model: Any, table: Table) -> None:
-    check_complete(model, table, f"a {type(model).__name__}", "fit with")
+def load_file(path: Path) -> Any:
+    """Read a model."""
+    with reading(path):
+        return load_model(path)
+
+
+def fit_table(model: Any, table: Table, method: str, quiet: bool) -> None:
+    """Fit a model to a table; show a progress bar on a terminal."""
+    _check_complete(model, table, f"--method {method}", "take")
+    if sys.stderr.isatty() and not quiet and hasattr(model, "set_callbacks"):
+        # scikit-learn's bar goes to rich's own console: away from the results.
+        rich.reconfigure(stderr=True)
+        model.set_callbacks(ProgressBar())
+    model.fit(table.for_fit())
+
+
+def ask(model: Any, method: str, table: Table) -> np.ndarray:
+    """Return what a method of a fitted model makes of a table, or say why it cannot."""
+    name = type(model).__name__
+    if not hasattr(model, method):
+        advice = "; fit with --method robust or imputer" if method == "impute" else ""
+        raise CommandError(f"a {name} cannot {method}{advice}")
+    _check_complete(model, table, f"a {name}", "fit with")
+    return np.asarray(getattr(model, method)(table.for_model(model)))
+
+
+def _check_complete(model: Any, table: Table, needs: str, advice: str) -> None:
+    """Refuse missing entries where a model takes none; name the method that does."""
+    if not table.n_missing or model.__sklearn_tags__().input_tags.allow_nan:
+        return
+    other = "robust-mckusal" if "kernel" in model.get_params() else "robust"
+    raise CommandError(
+        f"{table.n_missing} of {table.X.size} entries of {table.path} are missing, and {needs} "
+        f"needs complete data: {advice} --method {other}, or fill them with "
+        "`polyspan impute` first"
+    )
+
+
+def report_written(output: Path, table: Table, quiet: bool) -> None:
+    """Say how many rows went where."""
+    if not quiet:
+        report(f"{counted(len(table.X), 'row')} written to {output}")
+
+
+def _summary(model: Any, table: Table, method: str) -> dict[str, str]:
+    """Return what `fit` tells about a model: names and values."""
+    n, m = table.X.shape
+    fraction = f" ({table.n_missing / table.X.size:.1%})" if table.n_missing else ""
+    return {
+        "method": f"{method} ({type(model).__name__})",
+        "samples": str(n),
+        "features": str(m),
+        "missing entries": f"{table.n_missing}{fraction}",
+        **_learned(model),
+    }
+
+
+def _learned(model: Any) -> dict[str, str]:
+    """Return the results of a fit, those that the class has."""
+    rows = {
+        name.strip("_"): f"{getattr(model, name):.6g}"
+        for name in ("objective_", "inertia_", "error_")
+        if hasattr(model, name)
+    }
+    if hasattr(model, "n_iter_"):
+        rows["iterations"] = str(model.n_iter_)
+    if hasattr(model, "converged_"):
+        rows["converged"] = "yes" if model.converged_ else "no"
+    if hasattr(model, "held_out_error_"):
+        rows["subspaces"] = f"{model.n_subspaces_} of dimension {model.subspace_dim_}"
+        rows["held-out error"] = f"{model.held_out_error_:.3g} of the spread of a column"
+    if hasattr(model, "labels_"):
+        labels = model.labels_[model.labels_ >= 0]
+        counts = np.bincount(labels, minlength=getattr(model, "_n_features_out", 0))
+        rows["members"] = " ".join(str(count) for count in counts)
+    return rows
+
+
+def _show(rows: dict[str, str]) -> None:
+    """Print names and values, one pair per line."""
+    table = RichTable(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, escape(value))
+    Console(highlight=False).print(table)

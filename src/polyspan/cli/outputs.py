@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from polyspan.cli.csv_files import Layout, read_text, write_csv
-from polyspan.cli.failures import writing
+from polyspan.cli.csv_files import Layout, read_text
+from polyspan.cli.errors import writing
 from polyspan.cli.tables import Table
 from polyspan.files import whole_file
 
@@ -17,7 +18,7 @@ FRAMES = (".csv", ".parquet")
 
 
 def write_array(
-    values: np.ndarray, path: Path, names: list[str] | None, *, key: str, force: bool
+    values: np.ndarray, path: Path, names: Sequence[str] | None, *, key: str, force: bool
 ) -> None:
     """Write an array in the format that the name of the file asks for.
 
@@ -25,7 +26,7 @@ def write_array(
     ----------
     values : array of one or two dimensions
     path : Path
-    names : list of str or None
+    names : sequence of str or None
         Of the columns, for .csv and .parquet; None: a .csv file without a header, and names
         "0", "1", … in a .parquet file, which must have some.
     key : str
@@ -34,23 +35,21 @@ def write_array(
         Whether a file that is there may be replaced.
     """
     with writing(path), whole_file(path, overwrite=force) as part:
-        put_array(values, part, names, key=key)
+        _put_array(values, part, names, key=key)
 
 
-def put_array(values: np.ndarray, part: Path, names: list[str] | None, *, key: str) -> None:
+def _put_array(values: np.ndarray, part: Path, names: Sequence[str] | None, *, key: str) -> None:
     """Write an array to a file that is not in its place yet."""
     ending = part.suffix.lower()
     if ending == ".npy":
         np.save(part, values, allow_pickle=False)
     elif ending == ".npz":
-        with part.open("wb") as file:
-            named: dict[str, Any] = {key: values}
-            np.savez(file, **named)
+        named: dict[str, Any] = {key: values}
+        np.savez(part, **named)
     else:
         import pandas as pd
 
-        columns = names or [str(k) for k in range(1 if values.ndim == 1 else values.shape[1])]
-        frame = pd.DataFrame(values.reshape(len(values), -1), columns=columns)
+        frame = pd.DataFrame(values, columns=None if names is None else list(names))
         _put_frame(frame, part, Layout(",", None if names is None else tuple(names)))
 
 
@@ -63,8 +62,7 @@ def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -
     with writing(path), whole_file(path, overwrite=force) as part:
         if table.frame is None or path.suffix.lower() not in FRAMES:
             values = np.where(np.isnan(table.X), filled, table.X).astype(table.X.dtype, copy=False)
-            names = None if table.names is None else list(table.names)
-            put_array(values, part, names, key=table.key or "X")
+            _put_array(values, part, table.names, key=table.key or "X")
             return
         layout = table.layout or Layout(",", tuple(str(name) for name in table.frame.columns))
         as_text = table.layout is not None and path.suffix.lower() == ".csv"
@@ -109,7 +107,8 @@ def _written(value: float, column: np.ndarray) -> str:
 
 def _put_frame(frame: Any, part: Path, layout: Layout) -> None:
     if part.suffix.lower() == ".csv":
-        write_csv(frame, part, layout)
+        # Numbers get the shortest form that reads back to the same bits.
+        frame.to_csv(part, index=False, header=layout.names is not None, sep=layout.delimiter)
     else:
         frame.columns = [str(name) for name in frame.columns]
         frame.to_parquet(part, engine="pyarrow", index=False)

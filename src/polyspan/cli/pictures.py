@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.cli.deep_png import find_imagecodecs, is_deep_png, read_deep_png, write_deep_png
-from polyspan.cli.deep_tiff import find_tifffile, is_tiff, read_tiff, write_tiff
-from polyspan.cli.failures import Code, CommandError, reading, say, writing
+from polyspan.checks import needed
+from polyspan.cli import deep_pictures as deep
+from polyspan.cli.errors import CommandError, reading, say, unreadable, writing
 from polyspan.files import whole_file
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
 ENDINGS = (".png", *TIFF, ".bmp", *JPEG, ".webp")
 _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N")
-#: What is done to kinds of pictures before their pixels are taken.
+#: Modes of Pillow that are converted, and what they become.
 _CONVERTED = {
     "1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "HSV": "RGB"
 }  # fmt: skip
@@ -33,11 +33,11 @@ class Picture:
     pixels: np.ndarray
     """uint8, uint16 or float, (height, width), or with 3 channels, or with the 4 of print."""
     alpha: np.ndarray | None = None
-    """Transparency, (height, width), of the same type, which nothing is done to."""
+    """Transparency, (height, width), of the same type; it stays as it is."""
     about: dict[str, Any] = field(default_factory=dict)
     """What is saved with the result: profile of the colours, resolution, date and camera."""
     lossy: bool = False
-    """Whether the file is of a format that smears edges."""
+    """Whether the format changes pixels near edges, as JPEG does."""
 
     @property
     def channel_axis(self) -> int | None:
@@ -57,7 +57,7 @@ class Picture:
 
     @property
     def depth(self) -> str:
-        """What a name must say that not every format can hold; empty for 8 bits."""
+        """Values that not every format can hold: 16 bits or floats; empty for 8 bits."""
         if self.pixels.dtype.kind == "f":
             return "floats"
         return "16 bits" if self.pixels.dtype == np.uint16 else ""
@@ -70,30 +70,32 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
     ----------
     path : Path
     notes : bool, default=True
-        Whether to say what the result will have changed.
+        Whether to say how the result will differ from the file.
     """
     pillow = _pillow()
     with reading(path):
         try:
             with pillow.Image.open(path) as image:
-                _check_frames(path, image)
-                if is_deep_png(path):
+                n_frames = getattr(image, "n_frames", 1)
+                # Phones put a depth map or a second view behind the photograph.
+                if n_frames > 1 and image.format != "MPO":
+                    raise deep.several_pictures(path, n_frames)
+                if deep.is_deep_png(path):
                     return _from_deep_png(path, image)
                 if _beyond_pillow(image):
                     return _from_tiff(path, _about(image, image))
                 image.load()
                 return _take_apart(path, pillow.ImageOps.exif_transpose(image), image, notes)
         except pillow.UnidentifiedImageError as error:
-            if is_tiff(path):
+            if deep.is_tiff(path):
                 return _from_tiff(path, {})
-            message = f"{path} is not a picture, or of a kind that Pillow cannot read"
-            raise CommandError(message, Code.UNREADABLE) from error
-        except pillow.Image.DecompressionBombError as error:
-            raise CommandError(
-                f"{path} is too large: {error}; cut it into parts", Code.UNREADABLE
+            raise unreadable(
+                f"{path} is not a picture, or of a kind that Pillow cannot read"
             ) from error
+        except pillow.Image.DecompressionBombError as error:
+            raise unreadable(f"{path} is too large: {error}; cut it into parts") from error
         except (SyntaxError, ValueError, EOFError, struct.error) as error:
-            raise CommandError(f"cannot read {path}: {error}", Code.UNREADABLE) from error
+            raise unreadable(f"cannot read {path}: {error}") from error
 
 
 def read_mask(path: Path) -> np.ndarray:
@@ -121,19 +123,18 @@ def check_ending(picture: Picture, path: Path) -> None:
             f"{path}: {picture.path} has {what}, which needs a name in {' or '.join(allowed)}"
         )
     if _as_deep_tiff(picture, path):
-        find_tifffile(path)
+        deep.find_tifffile(path)
     if _as_deep_png(picture, path):
-        find_imagecodecs(path)
+        deep.find_imagecodecs(path)
 
 
 def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bool) -> None:
     """Write values between 0 and 1 with the depth and transparency of a picture."""
-    check_ending(picture, path)
     ending, kind, alpha = path.suffix.lower(), picture.pixels.dtype, picture.alpha
     if alpha is not None and ending in (".bmp", *JPEG):
-        say("note", f"{path} cannot be transparent: what was shows white")
-        share = (alpha / picture.most).reshape(alpha.shape + (1,) * (values.ndim - 2))
-        values, alpha = values * share + (1 - share), None
+        say("note", f"{path} cannot be transparent: transparent parts become white")
+        opacity = (alpha / picture.most).reshape(alpha.shape + (1,) * (values.ndim - 2))
+        values, alpha = values * opacity + (1 - opacity), None
     if kind.kind == "f":
         pixels = values.astype(kind)
     else:
@@ -144,9 +145,9 @@ def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bo
     profile = picture.about.get("icc_profile")
     with writing(path), whole_file(path, overwrite=force) as part:
         if _as_deep_png(picture, path):
-            write_deep_png(pixels, part, profile)
+            deep.write_deep_png(pixels, part, profile)
         elif _as_deep_tiff(picture, path):
-            write_tiff(pixels, n_colours, part, profile)
+            deep.write_tiff(pixels, n_colours, part, profile)
         else:
             _save(pixels, part, picture)
 
@@ -180,15 +181,6 @@ def _save(pixels: np.ndarray, part: Path, picture: Picture) -> None:
     image.save(part, **about, **best)
 
 
-def _check_frames(path: Path, image: Any) -> None:
-    n = getattr(image, "n_frames", 1)
-    # Phones put a depth map or a second view behind the photograph.
-    if n > 1 and image.format != "MPO":
-        raise CommandError(
-            f"{path} holds {n} pictures: save one of them in a file", Code.UNREADABLE
-        )
-
-
 def _beyond_pillow(image: Any) -> bool:
     """Tell whether Pillow would cut the pixels of a TIFF to 8 bits, or guess at their sign."""
     if image.format != "TIFF" or image.mode in (*_SIXTEEN, "F"):
@@ -201,9 +193,7 @@ def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
     about, lossy = _about(image, opened), opened.format in ("JPEG", "MPO", "WEBP")
     if image.mode in _SIXTEEN or (image.mode == "I" and opened.format == "PNG"):
         return Picture(path, np.asarray(image).astype(np.uint16), None, about)
-    if image.mode == "F":
-        return Picture(path, np.array(image), None, about)
-    if image.mode == "CMYK":
+    if image.mode in ("F", "CMYK"):
         return Picture(path, np.array(image), None, about, lossy)
     if notes and image.mode in ("P", "PA"):
         say("note", f"{path} has a palette: the result has colours")
@@ -212,13 +202,12 @@ def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
     if image.mode == "P":
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
     elif image.mode in ("L", "RGB") and "transparency" in image.info:
-        image = image.convert({"L": "LA", "RGB": "RGBA"}[image.mode])
+        image = image.convert(f"{image.mode}A")
     elif image.mode in _CONVERTED:
         image = image.convert(_CONVERTED[image.mode])
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
-        raise CommandError(
-            f"{path} has the mode {image.mode!r}: save it as gray or RGB, with 8 or 16 bits",
-            Code.UNREADABLE,
+        raise unreadable(
+            f"{path} has the mode {image.mode!r}: save it as gray or RGB, with 8 or 16 bits"
         )
     n_colours = 1 if image.mode in ("L", "LA") else 3
     return _split(path, np.array(image), n_colours, about, lossy=lossy)
@@ -226,20 +215,19 @@ def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
 
 def _from_deep_png(path: Path, image: Any) -> Picture:
     image.load()  # what stands behind the pixels: the orientation may
-    pixels = read_deep_png(path)
+    pixels = deep.read_deep_png(path)
     n_colours = 1 if pixels.shape[2] == 2 else 3
     turn = image.getexif().get(_ORIENTATION, 1)
     return _split(path, upright(pixels, turn), n_colours, _about(image, image))
 
 
 def _from_tiff(path: Path, about: dict[str, Any]) -> Picture:
-    pixels, n_colours, turn = read_tiff(path)
+    pixels, n_colours, turn = deep.read_tiff(path)
     if pixels.dtype == np.float16:
         pixels = pixels.astype(np.float32)
     if pixels.dtype not in (np.uint8, np.uint16, np.float32, np.float64):
-        raise CommandError(
-            f"{path} has values of the type {pixels.dtype}: save it with 8 or 16 bits or as floats",
-            Code.UNREADABLE,
+        raise unreadable(
+            f"{path} has values of the type {pixels.dtype}: save it with 8 or 16 bits or as floats"
         )
     return _split(path, upright(pixels, turn), n_colours, about)
 
@@ -267,7 +255,7 @@ def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
 
 
 def _about(image: Any, opened: Any) -> dict[str, Any]:
-    """Return what of a file is saved with its result."""
+    """Return the parts of a file, beside its pixels, that are saved with its result."""
     found = {}
     if opened.info.get("icc_profile"):
         found["icc_profile"] = opened.info["icc_profile"]
@@ -278,16 +266,14 @@ def _about(image: Any, opened: Any) -> dict[str, Any]:
         exif = image.getexif()
         # The result is upright.
         exif.pop(_ORIENTATION, None)
-        # Cameras write all sorts of things there.
+        # Some cameras write values that Pillow cannot save.
         with suppress(ValueError, TypeError, KeyError, struct.error):
             found |= {"exif": exif.tobytes()} if len(exif) else {}
     return found
 
 
 def _pillow() -> Any:
-    try:
-        import PIL.Image
-        import PIL.ImageOps
-    except ImportError as error:
-        raise CommandError("pictures need pillow: pip install pillow") from error
+    needed("PIL.ImageOps", "pictures need pillow: pip install pillow")  # it imports PIL.Image
+    import PIL
+
     return PIL

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.checks import listed
 from polyspan.cli.csv_files import Layout, check_unique, read_csv
-from polyspan.cli.failures import Code, CommandError, counted, reading, say
+from polyspan.cli.errors import CommandError, counted, reading, say, unreadable
 
 ENDINGS = (".npy", ".npz", ".csv", ".parquet")
 
@@ -39,6 +40,10 @@ class Table:
         """Number of missing entries."""
         return int(np.isnan(self.X).sum())
 
+    def column(self, k: int) -> str:
+        """Return the name of a column of `X`, or its position where it has none."""
+        return str(k) if self.names is None else self.names[k]
+
     def for_fit(self) -> Any:
         """Return what `fit` takes, with names where there are any."""
         return _named(self.X, self.names)
@@ -48,7 +53,7 @@ class Table:
         known = model_names(model)
         n, expected = self.X.shape[1], int(model.n_features_in_)
         if n != expected:
-            shown = "" if known is None else f" ({', '.join(known[:10])}{', …' * (n > 10)})"
+            shown = "" if known is None else f" ({listed(known)})"
             raise CommandError(
                 f"{self.path} has {counted(n, 'column')}, but the model was fitted to "
                 f"{expected}{shown}: choose them with --columns or --drop"
@@ -64,12 +69,12 @@ def model_names(model: Any) -> tuple[str, ...] | None:
 
 def read_table(
     path: Path,
-    *,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
     key: str | None = None,
-    columns: Sequence[str] = (),
-    drop: Sequence[str] = (),
     header: str = "auto",
-    wanted: tuple[str, ...] | None = None,
+    model: Any = None,
+    *,
     only_numbers: bool = False,
     carried: bool = False,
 ) -> Table:
@@ -78,39 +83,42 @@ def read_table(
     Parameters
     ----------
     path : Path
+    columns, drop : sequence of str, default=None
+        Columns to take or to leave out: names, positions from 0, ranges "2:10".
     key : str, default=None
         Which array of a .npz file.
-    columns, drop : sequence of str
-        Columns to take or to leave out: names, positions from 0, ranges "2:10".
     header : {"auto", "yes", "no"}
         Whether the first line of a .csv file holds names.
-    wanted : tuple of str, default=None
-        Names that a model knows: where the file has names, these are taken, in this order.
+    model : fitted estimator, default=None
+        Where it and the file know names, the columns of the model are taken, in its order.
     only_numbers : bool, default=False
         Leave out columns of text, instead of refusing them; refuse a table without any number.
     carried : bool, default=False
-        Whether columns that the model does not know go to the output all the same, as the note
-        about them then says.
+        Whether columns that the model does not know are written to the output unchanged; a note
+        about them says so.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
-        raise CommandError(f"{path}: polyspan reads {', '.join(ENDINGS)}", Code.UNREADABLE)
+        raise unreadable(f"{path}: polyspan reads {', '.join(ENDINGS)}")
     if key is not None and ending != ".npz":
         raise CommandError(f"--key is for .npz files, and {path} is none")
     with reading(path):
         table = _read_array(path, key) if ending in (".npy", ".npz") else _read_frame(path, header)
     names = table.names
-    used = _chosen(path, names, table.X.shape[1] if names is None else len(names), columns, drop)
+    taken = range(table.X.shape[1]) if not columns else _positions(table, columns)
+    left_out = set(_positions(table, drop or ()))
+    used = [k for k in dict.fromkeys(taken) if k not in left_out]
+    wanted = None if model is None else model_names(model)
     if wanted is not None and names is not None and not columns:
-        used = _by_name(path, names, used, wanted, carried)
+        used = _by_name(path, {names[k]: k for k in used}, wanted, carried)
     if only_numbers and table.frame is not None:
-        used = _numeric(path, table, used)
+        used = _numeric(path, table.frame, used)
     if not used:
         raise CommandError(f"no column of {path} is left: see --columns and --drop")
-    X = table.X[:, used] if table.frame is None else _numbers(path, table, used)
-    _check_finite(path, X, names, used)
-    if only_numbers:
-        _check_seen(path, X)
+    X = table.X[:, used] if table.frame is None else _numbers(table, used)
+    _check_finite(table, X, used)
+    if only_numbers and np.isnan(X).all():
+        raise CommandError(f"{path} has no number at all: there is nothing to learn from")
     chosen = None if names is None else tuple(names[k] for k in used)
     return replace(table, X=X, names=chosen, used=tuple(used))
 
@@ -131,11 +139,9 @@ def _read_array(path: Path, key: str | None) -> Table:
             if key not in keys:
                 raise CommandError(f"{path} has no array {key!r}: it holds {', '.join(keys)}")
             return Table(path, _check_array(path, found[key]), None, key=key)
-    except CommandError:
-        raise
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         why = "it holds Python objects, which could run code" if "pickle" in str(error) else error
-        raise CommandError(f"cannot read {path}: {why}", Code.UNREADABLE) from error
+        raise unreadable(f"cannot read {path}: {why}") from error
 
 
 def _check_array(path: Path, found: np.ndarray) -> np.ndarray:
@@ -152,11 +158,9 @@ def _check_array(path: Path, found: np.ndarray) -> np.ndarray:
 
 
 def _check_rows(path: Path, found: Any) -> None:
-    if 0 in found.shape:
-        rows, columns = (
-            counted(n, noun) for n, noun in zip(found.shape, ("row", "column"), strict=True)
-        )
-        raise CommandError(f"{path} is empty: {rows}, {columns}")
+    n, m = found.shape
+    if n * m == 0:
+        raise CommandError(f"{path} is empty: {counted(n, 'row')}, {counted(m, 'column')}")
 
 
 def _read_frame(path: Path, header: str) -> Table:
@@ -180,15 +184,24 @@ def _read_parquet(path: Path) -> Any:
         with path.open("rb") as file:
             return pd.read_parquet(file, engine="pyarrow").reset_index(drop=True)
     except (pyarrow.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise CommandError(f"cannot read {path}: {reason}", Code.UNREADABLE) from error
+        raise unreadable(f"cannot read {path}: {str(error).splitlines()[0]}") from error
 
 
-def _numeric(path: Path, table: Table, used: list[int]) -> list[int]:
+def _check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
+    """Refuse infinity, and say where it is."""
+    infinite = np.argwhere(np.isinf(X))
+    if len(infinite):
+        row, column = infinite[0]
+        raise CommandError(
+            f"{table.path} has {len(infinite)} infinite entries (the first in row {row} of column "
+            f"{table.column(used[column])}): leave the cells blank where they mean missing, or "
+            "mend them"
+        )
+
+
+def _numeric(path: Path, frame: Any, used: list[int]) -> list[int]:
     """Return the columns that hold numbers, or are empty."""
-    import pandas as pd
-
-    kept = [k for k in used if pd.api.types.is_numeric_dtype(table.frame.dtypes.iloc[k])]
+    kept = [k for k in used if _is_numeric(frame, k)]
     if not kept:
         raise CommandError(
             f"{path} has no column of numbers among {len(used)}: there is nothing to fill; turn "
@@ -197,39 +210,25 @@ def _numeric(path: Path, table: Table, used: list[int]) -> list[int]:
     return kept
 
 
-def _check_finite(
-    path: Path, X: np.ndarray, names: tuple[str, ...] | None, used: list[int]
-) -> None:
-    """Refuse infinity, and say where it is."""
-    infinite = np.isinf(X)
-    if infinite.any():
-        row, column = (int(k) for k in np.argwhere(infinite)[0])
-        name = used[column] if names is None else names[used[column]]
-        raise CommandError(
-            f"{path} has {int(infinite.sum())} infinite entries (the first in row {row} of column "
-            f"{name}): leave the cells blank where they mean missing, or mend them"
-        )
+def _is_numeric(frame: Any, k: int) -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_numeric_dtype(frame.dtypes.iloc[k]))
 
 
-def _check_seen(path: Path, X: np.ndarray) -> None:
-    """Refuse a table without any number."""
-    if np.isnan(X).all():
-        raise CommandError(f"{path} has no number at all: there is nothing to learn from")
-
-
-def _numbers(path: Path, table: Table, used: list[int]) -> np.ndarray:
+def _numbers(table: Table, used: list[int]) -> np.ndarray:
     """Return columns of a frame as numbers; refuse text and say where it is."""
     import pandas as pd
 
     frame = table.frame
-    text = [k for k in used if not pd.api.types.is_numeric_dtype(frame.dtypes.iloc[k])]
+    text = [k for k in used if not _is_numeric(frame, k)]
     if text:
-        names = [str(k) if table.names is None else table.names[k] for k in text]
+        names = [table.column(k) for k in text]
         cells = frame.iloc[:, text[0]]
         wrong = np.flatnonzero(cells.notna() & pd.to_numeric(cells, errors="coerce").isna())
         at = f" (row {wrong[0]} of {names[0]}: {str(cells.iloc[wrong[0]])!r})" if len(wrong) else ""
         raise CommandError(
-            f"{path} has {counted(len(text), 'column')} with cells that are not numbers{at}: "
+            f"{table.path} has {counted(len(text), 'column')} with cells that are not numbers{at}: "
             f"leave out with --drop {','.join(names[:10])}{', …' * (len(names) > 10)}, or choose "
             "with --columns"
         )
@@ -241,23 +240,10 @@ def _numbers(path: Path, table: Table, used: list[int]) -> np.ndarray:
     return X
 
 
-def _chosen(
-    path: Path,
-    names: tuple[str, ...] | None,
-    n_columns: int,
-    columns: Sequence[str],
-    drop: Sequence[str],
-) -> list[int]:
-    """Return the positions of the columns to use, in the order asked for."""
-    taken = _positions(path, names, n_columns, columns) if columns else list(range(n_columns))
-    left_out = set(_positions(path, names, n_columns, drop))
-    return [k for k in dict.fromkeys(taken) if k not in left_out]
-
-
-def _positions(
-    path: Path, names: tuple[str, ...] | None, n_columns: int, asked: Sequence[str]
-) -> list[int]:
-    known = {name: k for k, name in enumerate(names or ())}
+def _positions(table: Table, asked: Sequence[str]) -> list[int]:
+    """Return the positions of columns that were asked for, in that order."""
+    n_columns, names = table.X.shape[1], table.names or ()
+    known = {name: k for k, name in enumerate(names)}
     found: list[int] = []
     for item in asked:
         # A name may itself contain commas.
@@ -271,27 +257,25 @@ def _positions(
             elif word.isdigit() and int(word) < n_columns:
                 found.append(int(word))
             else:
-                shown = ", ".join((names or ())[:10]) or f"numbered 0 to {n_columns - 1}"
-                raise CommandError(f"{path} has no column {word!r}: its columns are {shown}")
+                shown = ", ".join(names[:10]) or f"numbered 0 to {n_columns - 1}"
+                raise CommandError(f"{table.path} has no column {word!r}: its columns are {shown}")
     return found
 
 
 def _by_name(
-    path: Path, names: tuple[str, ...], used: list[int], wanted: tuple[str, ...], carried: bool
+    path: Path, place: dict[str, int], wanted: tuple[str, ...], carried: bool
 ) -> list[int]:
-    """Take the columns that a model knows, in its order; each of them must be there."""
-    place = {names[k]: k for k in used}
+    """Return the places of the columns that a model knows, in its order; all must be there."""
     missing = [name for name in wanted if name not in place]
     if missing:
         raise CommandError(
             f"{path} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
-            f"to: {', '.join(missing[:10])}{', …' * (len(missing) > 10)}"
+            f"to: {listed(missing)}"
         )
     others = [name for name in place if name not in set(wanted)]
     if others:
         fate = "not used, carried over unchanged" if carried else "left out"
-        more = ", …" * (len(others) > 10)
-        say("note", f"columns that the model does not know, {fate}: {', '.join(others[:10])}{more}")
+        say("note", f"columns that the model does not know, {fate}: {listed(others)}")
     return [place[name] for name in wanted]
 
 

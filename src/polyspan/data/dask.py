@@ -19,13 +19,13 @@ from dask.sizeof import sizeof
 from sklearn import config_context
 
 from polyspan.arrays import Array, limit_threads
-from polyspan.data.rows import Addable, PerRow, Task, added, part_of
+from polyspan.data.rows import Addable, PerRow, Source, Task, added, part_of
 
 # Sums of neighbouring chunks, which mostly lie on one worker, are added this many at a time.
 FAN_IN = 4
 
 
-class DaskRows:
+class DaskRows(Source):
     """Chunks of rows of a dask array."""
 
     lazy = True
@@ -34,22 +34,6 @@ class DaskRows:
         self.X = X
         self.header = X if header is None else header
         self._blocks = list(X.to_delayed().ravel())
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return int(self.X.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the entries."""
-        found: np.dtype[Any] = np.dtype(self.X.dtype)
-        return found
-
-    @property
-    def working_type(self) -> np.dtype[Any]:
-        """Type to work in: float32 stays, all else becomes float64."""
-        return np.dtype(np.float32 if self.dtype == np.float32 else np.float64)
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, PerRow | None]:
         """Return the sum of task(chunk, *arguments), and the results per row if kept.
@@ -69,7 +53,7 @@ class DaskRows:
             )
             for j, block in enumerate(self._blocks)
         ]  # fmt: skip
-        sums = [delayed(_first, pure=False)(part) for part in parts] if keep else parts
+        sums = [part[0] for part in parts] if keep else parts
         level = 0
         while len(sums) > 1:
             groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
@@ -82,7 +66,7 @@ class DaskRows:
         with limit_threads(0.0):
             if not keep:
                 return sums[0].compute(), None
-            total, *own = persist(sums[0], *(delayed(_second, pure=False)(part) for part in parts))
+            total, *own = persist(sums[0], *(part[1] for part in parts))
             return total.compute(), PerRow(tuple(own))
 
     def take(self, indices: np.ndarray) -> np.ndarray:
@@ -132,14 +116,6 @@ def _run(task: Task, block: Array, common: list[Any], per_row: dict[int, Any], k
     own = [per_row.get(k, argument) for k, argument in enumerate(common)]
     found = task(block, *own)
     return found if keep else found[0]
-
-
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
 
 
 def _or_none(part: Any) -> Array:

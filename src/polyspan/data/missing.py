@@ -138,17 +138,15 @@ class Patterns:
         most = 4 * CHUNK_BYTES if is_host(self.values) else DEVICE_CHUNK_BYTES // 4
         n_shared = max(1, most // (size * (3 * m + 4 * n_systems * (dim + 1))))
         for rows in self.recurring:
-            for start in range(0, rows.shape[0], n_shared):
-                part = rows[start : min(start + n_shared, rows.shape[0])]
+            for which in row_slices(rows.shape[0], n_shared):
+                part = rows[which]
                 observed = xp.take(self.observed, part[:1], axis=0)
                 yield Group(part, xp.take(self.values, part, axis=0), observed)
         n_own = max(1, most // (size * (3 * m + 2 * n_systems * (dim + 1) * (dim + 2))))
-        n = self.single.shape[0]
-        for start in range(0, n, n_own):
-            part = self.single[start : min(start + n_own, n)]
-            yield Group(
-                part, xp.take(self.values, part, axis=0), xp.take(self.observed, part, axis=0)
-            )
+        for which in row_slices(self.single.shape[0], n_own):
+            part = self.single[which]
+            observed = xp.take(self.observed, part, axis=0)
+            yield Group(part, xp.take(self.values, part, axis=0), observed)
 
 
 def find_patterns(values: Array, observed: Array) -> Patterns:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -27,30 +27,6 @@ class Addable:
         return type(self)(*(None if a is None else a + b for a, b in pairs))
 
 
-class Rows(Protocol):
-    """Rows that are visited block by block."""
-
-    in_memory: ClassVar[bool]
-    """Whether all rows are at hand as one block."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows that are learned from."""
-
-    @property
-    def like(self) -> Array:
-        """An array of the width, the type, the namespace and the device that blocks have."""
-
-    def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, Any]:
-        """Return the sum over blocks, in their order, and the results per row where kept."""
-
-    def take(self, indices: np.ndarray) -> Array:
-        """Return a few rows as they are worked on, given in ascending order."""
-
-    def gather(self, results: Any, k: int) -> Any:
-        """Return column k of results per row as one array, lazy where the rows are."""
-
-
 @dataclass(frozen=True)
 class ArrayRows:
     """All rows in memory: one block, made once."""
@@ -58,14 +34,15 @@ class ArrayRows:
     block: Any
     n_rows: int
     like: Array
-    in_memory: ClassVar[bool] = True
+    """An array of the width, the type, the namespace and the device that blocks have."""
+    in_memory = True
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, Any]:
-        """Run the task on the one block."""
+        """Run the task on the one block: return what adds up, and the results per row."""
         return task(self.block, *arguments)
 
     def take(self, indices: np.ndarray) -> Array:
-        """Return a few rows as they are worked on."""
+        """Return a few rows as they are worked on, given in ascending order."""
         return self.block.take(moved_to(indices, self.like))
 
     def gather(self, results: Array, k: int) -> Array:
@@ -92,14 +69,18 @@ class Source(Protocol):
     @property
     def n_features(self) -> int:
         """Number of features."""
+        return int(self.X.shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the entries."""
+        found: np.dtype[Any] = np.dtype(self.X.dtype)
+        return found
 
     @property
     def working_type(self) -> np.dtype[Any]:
         """Type to work in: float32 stays, all else becomes float64."""
+        return np.dtype(np.float32 if self.dtype == np.float32 else np.float64)
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, PerRow | None]:
         """Return the sum of task(block, *arguments) over all blocks, and the results per row."""
@@ -122,13 +103,14 @@ class BlockRows:
     observation: Any
     """What turns rows as they come into a block to work on, or None where it has none."""
     n_rows: int
+    """Rows that are learned from."""
     like: Array
     n_left_out: int = 0
     """Rows that have too few observed entries to be learned from."""
-    in_memory: ClassVar[bool] = False
+    in_memory = False
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, Any]:
-        """Run the task wherever the blocks are."""
+        """Run the task wherever the blocks are, and add up in their order."""
         return self.source.reduce(on_block, task, self.observation, *arguments, keep=keep)
 
     def take(self, indices: np.ndarray) -> Array:
@@ -147,6 +129,10 @@ class BlockRows:
             _, column = self.source.reduce(label_every_row, self.observation, column, keep=True)
         assert column is not None
         return self.source.gather(column)
+
+
+#: Rows that are visited block by block.
+Rows = ArrayRows | BlockRows
 
 
 def learned_rows(raw: Array, observation: Any) -> tuple[None, np.ndarray]:

@@ -17,7 +17,7 @@ from polyspan.data.rows import PerRow, Source, Task, part_of
 SLICE_BYTES = 32 << 20
 
 
-class SlicedRows:
+class SlicedRows(Source):
     """Rows that are read from a file, a slice at a time: Zarr, HDF5, `numpy.memmap`."""
 
     lazy = False
@@ -25,22 +25,6 @@ class SlicedRows:
     def __init__(self, X: Any) -> None:
         self.X = self.header = X
         self._size = _slice_rows(X)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return int(self.X.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the entries."""
-        found: np.dtype[Any] = np.dtype(self.X.dtype)
-        return found
-
-    @property
-    def working_type(self) -> np.dtype[Any]:
-        """Type to work in: float32 stays, all else becomes float64."""
-        return np.dtype(np.float32 if self.dtype == np.float32 else np.float64)
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, PerRow | None]:
         """Return the sum of task(slice of rows, *arguments), and the results per row if kept."""

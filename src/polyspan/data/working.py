@@ -87,14 +87,12 @@ def span_of(samples: Array, start: Array | None) -> Array | None:
 
     Parameters
     ----------
-    samples : array of shape (n_samples, n_features)
-    start : array of shape (n_subspaces, n_features, n_columns) or None
+    samples : array of shape (..., n_samples, n_features)
+    start : array of shape (..., n_subspaces, n_features, n_columns) or None
     """
-    n, m = samples.shape
-    n_working = n + (0 if start is None else start.shape[0] * start.shape[2])
-    if n_working >= m:
-        return None
     columns = [transpose(samples)]
     if start is not None:
-        columns += [start[p, ...] for p in range(start.shape[0])]
-    return orthonormal_columns(namespace(samples).concat(columns, axis=1))
+        columns += [start[..., p, :, :] for p in range(start.shape[-3])]
+    if sum(part.shape[-1] for part in columns) >= samples.shape[-1]:
+        return None
+    return orthonormal_columns(namespace(samples).concat(columns, axis=-1))

@@ -1,12 +1,10 @@
 """Data to learn from."""
 
-from polyspan.datasets.masks import mask_entries
 from polyspan.datasets.patches import assemble_patches, extract_patches
 from polyspan.datasets.scenes import Scene, load_city_scene
-from polyspan.datasets.synthetic import UnionOfSubspaces, make_union_of_subspaces
+from polyspan.datasets.synthetic import UnionOfSubspaces, make_union_of_subspaces, mask_entries
 from polyspan.datasets.usps import Digits, load_usps
-from polyspan.datasets.yale import Faces, load_extended_yale_b
-from polyspan.datasets.yale_build import build_extended_yale_b
+from polyspan.datasets.yale import Faces, build_extended_yale_b, load_extended_yale_b
 
 __all__ = [
     "Digits",

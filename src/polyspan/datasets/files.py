@@ -106,11 +106,9 @@ def _places(data_home: str | os.PathLike[str] | None) -> dict[str, Path]:
     if data_home is not None:
         return {"data_home": _folder("data_home", data_home)}
     places = {}
-    variable = os.environ.get(VARIABLE)
-    if variable:
+    if variable := os.environ.get(VARIABLE):
         places[VARIABLE] = _folder(VARIABLE, variable)
-    cache = cache_folder()
-    if cache is not None:
+    if cache := cache_folder():
         places["the cache folder"] = cache
     return places
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.datasets.arguments import whole_numbers
+from polyspan.datasets.pixels import whole_numbers
 
 #: Rows and columns, or one number for both.
 Size = int | Sequence[int]

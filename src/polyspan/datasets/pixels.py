@@ -1,8 +1,10 @@
-"""Pixels of image files, and rows of pixels."""
+"""What several loaders need: gray pixels of a file, rows of norm 1, whole numbers."""
 
 from __future__ import annotations
 
 import os
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -61,3 +63,18 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     """
     norms = np.linalg.norm(X, axis=1, keepdims=True)
     return np.asarray(X / np.where(norms > 0, norms, 1))
+
+
+def whole_numbers(given: Any) -> tuple[int, ...]:
+    """Return a whole number, or a sequence of them, as a tuple; anything else as an empty one.
+
+    Examples
+    --------
+    >>> from polyspan.datasets.pixels import whole_numbers
+    >>> whole_numbers(3), whole_numbers([1, 2]), whole_numbers(0.5)
+    ((3,), (1, 2), ())
+    """
+    listed = (given,) if np.ndim(given) == 0 else tuple(given)
+    if not all(isinstance(number, Integral) for number in listed):
+        return ()
+    return tuple(int(number) for number in listed)

@@ -19,12 +19,7 @@ from polyspan.geometry.distances import (
     side_by_side,
     subspace_distance,
 )
-from polyspan.geometry.matrices import (
-    cholesky_or_none,
-    leading_rank,
-    submatrix,
-    symmetric_eigen,
-)
+from polyspan.geometry.matrices import cholesky_or_none, leading_eigen, submatrix
 
 __all__ = [
     "check_neighbours",
@@ -34,7 +29,7 @@ __all__ = [
     "draw_bases",
     "estimate_dimension",
     "is_orthonormal",
-    "leading_rank",
+    "leading_eigen",
     "near_copies",
     "neighbour_estimate",
     "orthonormal_columns",
@@ -47,5 +42,4 @@ __all__ = [
     "side_by_side",
     "submatrix",
     "subspace_distance",
-    "symmetric_eigen",
 ]

@@ -18,7 +18,7 @@ from polyspan.arrays import (
 # Pivots of a Cholesky factor spread wider than this times the root of rounding: two passes of it
 # would not be orthonormal.
 NARROWEST_PIVOTS = 100.0
-# Where no pivot is below this share of the largest, one pass is orthonormal to 1e-12.
+# Where no pivot is below this fraction of the largest, one pass is orthonormal to 1e-12.
 WIDE_PIVOTS = 0.03
 # Below this the squares that a factor was made of have lost digits.
 SMALLEST_PIVOT = 1e-140

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from polyspan.arrays import Array, as_array, float64_sum, namespace, transpose, zeros
 
+_BASIS = "n_features, subspace_dim"
+
 
 def _residual(first: Array, second: Array) -> Array:
     """Return D_1 - P_2 D_1: exact where the angles are small, unlike s - trace."""
@@ -42,7 +44,7 @@ def subspace_distance(first: Array, second: Array, *, normalize: bool = False) -
     >>> f"{subspace_distance(first, second):.8e}"
     '1.00000000e-09'
     """
-    first, second = _same_shape(first, second)
+    first, second = same_shape("first and second", _BASIS, first, second)
     xp = namespace(first, second)
     distance = float(xp.linalg.vector_norm(_residual(first, second)))
     return float(distance / first.shape[1] ** 0.5) if normalize else distance
@@ -71,7 +73,7 @@ def principal_angles(first: Array, second: Array) -> Array:
     >>> principal_angles(np.eye(4)[:, :2], np.eye(4)[:, 1:3]).round(4).tolist()
     [0.0, 1.5708]
     """
-    first, second = _same_shape(first, second)
+    first, second = same_shape("first and second", _BASIS, first, second)
     xp = namespace(first, second)
     cosines = xp.linalg.svdvals(transpose(first) @ second)
     sines = xp.flip(xp.linalg.svdvals(_residual(second, first)), axis=0)
@@ -99,8 +101,7 @@ def pairwise_subspace_distances(bases: Array) -> Array:
     for i in range(n):
         for j in range(i + 1, n):
             d = xp.linalg.vector_norm(_residual(bases[i, ...], bases[j, ...]))
-            distances[i, j] = d
-            distances[j, i] = d
+            distances[i, j] = distances[j, i] = d
     return distances
 
 
@@ -139,11 +140,11 @@ def closeness_of_gram(gram: Array, n: int) -> Array:
     return xp.maximum(n * (n - 1) * s - total, xp.zeros_like(total))
 
 
-def _same_shape(first: Array, second: Array) -> tuple[Array, Array]:
+def same_shape(names: str, axes: str, first: Array, second: Array) -> tuple[Array, Array]:
+    """Return two arrays; raise an error where they do not have one shape with these axes."""
     first, second = as_array(first), as_array(second)
-    if first.ndim != 2 or first.shape != second.shape:
+    if first.ndim != len(axes.split(",")) or first.shape != second.shape:
         raise ValueError(
-            f"two bases of one shape (n_features, subspace_dim) are needed, found "
-            f"{tuple(first.shape)} and {tuple(second.shape)}"
+            f"{names} need one shape ({axes}), found {tuple(first.shape)} and {tuple(second.shape)}"
         )
     return first, second

@@ -8,20 +8,19 @@ import scipy.linalg
 from polyspan.arrays import Array, is_numpy, namespace
 
 
-def symmetric_eigen(a: Array) -> tuple[Array, Array]:
-    """Return all eigenvalues of a symmetric matrix, ascending, and their vectors."""
+def leading_eigen(a: Array, tol: float, floor: float = 0.0) -> tuple[Array, Array]:
+    """Return the eigenvalues of a symmetric matrix that are not rounding, ascending, and vectors.
+
+    Those that are larger than `floor` and than `tol` times the largest.
+    """
     xp = namespace(a)
     if is_numpy(a):
         values, vectors = scipy.linalg.eigh(a, check_finite=False)
-        return values, vectors
-    values, vectors = xp.linalg.eigh(a)
-    return values, vectors
-
-
-def leading_rank(values: Array, least: float) -> int:
-    """Return how many of some ascending eigenvalues are larger than `least`."""
-    xp = namespace(values)
-    return int(xp.sum(xp.astype(values > least, xp.int64)))
+    else:
+        values, vectors = xp.linalg.eigh(a)
+    above = xp.count_nonzero(values > max(tol * float(values[-1]), floor, 0.0))
+    first = a.shape[0] - int(above)
+    return values[first:], vectors[:, first:]
 
 
 def cholesky_or_none(a: Array) -> Array | None:
@@ -38,7 +37,7 @@ def cholesky_or_none(a: Array) -> Array | None:
 
 def submatrix(a: Array, rows: Array, columns: Array) -> Array:
     """Return the entries of a matrix at the crossings of some rows and columns."""
-    xp = namespace(a)
     if is_numpy(a):
         return a[np.ix_(rows, columns)]
+    xp = namespace(a)
     return xp.take(xp.take(a, rows, axis=0), columns, axis=1)

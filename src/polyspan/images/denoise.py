@@ -11,16 +11,10 @@ from sklearn.utils import check_random_state
 
 from polyspan.images.noise import noise_of
 from polyspan.images.planes import Canvas, Planes
-from polyspan.images.presets import (
-    Preset,
-    check_side,
-    choose,
-    no_convergence_warnings,
-    progress_bar,
-    side_of,
-)
+from polyspan.images.presets import Preset, check_side, choose, no_convergence_warnings, side_of
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
+from polyspan.progress import progress_bar
 
 PRESETS = {
     "fast": Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8),

@@ -10,17 +10,11 @@ import scipy.sparse
 from scipy.sparse.linalg import splu
 from sklearn.utils import check_random_state
 
-from polyspan.images.planes import Canvas, Planes, as_fractions, check_image, spatial_shape
-from polyspan.images.presets import (
-    Preset,
-    check_side,
-    choose,
-    no_convergence_warnings,
-    progress_bar,
-    side_of,
-)
+from polyspan.images.planes import Canvas, Planes, as_fractions, check_image
+from polyspan.images.presets import Preset, check_side, choose, no_convergence_warnings, side_of
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
+from polyspan.progress import progress_bar
 
 PRESETS = {
     "fast": Preset(8, 2, 10, 20, 5000, 50.0, anneal_steps=8, max_iter=8, n_refill=4),
@@ -95,7 +89,8 @@ def inpaint_image(
     if missing.any():
         with progress_bar(progress, len(picture.planes) * (n_bands + 1), "inpaint") as tick:
             for plane in picture.planes:
-                canvas = Canvas(_holed(plane, missing), side, settings.step)
+                holed = np.where(missing, np.float32(np.nan), plane)
+                canvas = Canvas(holed, side, settings.step)
                 guess = interpolate(plane, missing)
                 found = _fill(canvas, guess, settings, model, rng, tick)
                 plane[missing] = np.where(np.isnan(found), guess, found)[missing]
@@ -114,10 +109,11 @@ def _fill(
 ) -> np.ndarray:
     if model is None:
         seed = int(rng.randint(2**31 - 1))
-        smooth = Canvas(guess, canvas.side, 1).sample(
-            settings.n_train, np.random.RandomState(seed)
-        )  # fmt: skip
-        holed = canvas.sample(settings.n_train, np.random.RandomState(seed))
+        # The same corners of both.
+        smooth, holed = (
+            source.sample(settings.n_train, np.random.RandomState(seed))
+            for source in (Canvas(guess, canvas.side, 1), canvas)
+        )
         model = settings.model(len(holed), "shared", rng)
         with no_convergence_warnings():
             model.fit(smooth)
@@ -141,12 +137,10 @@ def _fill(
     return canvas.mean()
 
 
-def _holed(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    return np.where(missing, np.float32(np.nan), plane)
-
-
 def _check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
-    shape = spatial_shape(check_image(image, channel_axis), channel_axis)
+    shape = check_image(image, channel_axis).shape
+    if channel_axis is not None:
+        shape = tuple(np.delete(shape, channel_axis).tolist())
     missing = np.asarray(mask)
     if missing.dtype.kind not in "biuf" and missing.shape == shape:
         raise TypeError(f"the mask has values of the type {missing.dtype}: need True and False")
@@ -166,12 +160,10 @@ def _keep_observed(
 ) -> None:
     """Put the observed pixels back as they were, to the last digit."""
     if channel_axis is None:
-        channels = [(result, given)]
-    else:
-        axes = (np.moveaxis(pixels, channel_axis, 0) for pixels in (result, given))
-        channels = list(zip(*axes, strict=True))
+        result, given, channel_axis = result[None], given[None], 0
     # One channel at a time, for the sake of memory.
-    for channel, before in channels:
+    axes = (np.moveaxis(pixels, channel_axis, 0) for pixels in (result, given))
+    for channel, before in zip(*axes, strict=True):
         channel[~missing] = as_fractions(before[~missing], result.dtype)
 
 

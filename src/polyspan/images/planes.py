@@ -90,13 +90,6 @@ def check_image(image: Any, channel_axis: int | None) -> np.ndarray:
     return pixels
 
 
-def spatial_shape(pixels: np.ndarray, channel_axis: int | None) -> tuple[int, ...]:
-    """Return height and width."""
-    if channel_axis is None:
-        return pixels.shape
-    return tuple(np.delete(pixels.shape, channel_axis).tolist())
-
-
 def as_fractions(pixels: np.ndarray, dtype: Any) -> np.ndarray:
     """Return floats; integers over the largest of their type, as scikit-image does."""
     found = pixels.astype(dtype)

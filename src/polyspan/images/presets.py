@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,25 +84,6 @@ def side_of(model: SubspaceMixture) -> int:
     return side
 
 
-@contextmanager
-def no_convergence_warnings() -> Iterator[None]:
-    """Say nothing about a fit that a preset has cut short."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
-
-
-@contextmanager
-def progress_bar(shown: bool, total: int, title: str) -> Iterator[Any]:
-    """Give a function that moves a bar on by one; one that does nothing where it is not shown."""
-    if not shown:
-        yield lambda: None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError as error:
-        raise ImportError("a progress bar needs rich: pip install rich") from error
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
+def no_convergence_warnings() -> AbstractContextManager[Any]:
+    """Return a context without warnings about a fit that a preset has cut short."""
+    return warnings.catch_warnings(action="ignore", category=ConvergenceWarning)

@@ -28,8 +28,7 @@ def coherence(z: np.ndarray) -> float:
 
 def squared_distance_deviation(mu: float, n_common: int, delta: float) -> float:
     """Return α of Corollary 1: the estimated squared distance is within 1 ± α of the true one."""
-    _check(n_common, delta)
-    return math.sqrt(2.0 * mu**2 / n_common * math.log(1.0 / delta))
+    return _deviation(mu, n_common, delta)
 
 
 def inner_product_deviation(
@@ -39,8 +38,7 @@ def inner_product_deviation(
 
     `largest_product` is ‖x ∘ y‖_∞.
     """
-    _check(n_common, delta)
-    return math.sqrt(2.0 * (n_features * largest_product) ** 2 / n_common * math.log(1.0 / delta))
+    return _deviation(n_features * largest_product, n_common, delta)
 
 
 def gaussian_kernel_bounds(h: float, mu: float, n_common: int, delta: float) -> tuple[float, float]:
@@ -72,8 +70,10 @@ def polynomial_kernel_bounds(h: float, degree: int, beta: float) -> tuple[float,
     return (root - beta) ** degree, (root + beta) ** degree
 
 
-def _check(n_common: int, delta: float) -> None:
+def _deviation(largest: float, n_common: int, delta: float) -> float:
+    """Return how far a mean over common entries may be off, for terms up to `largest`."""
     if n_common < 1:
         raise ValueError(f"n_common={n_common}: a pair without a common entry has no bound")
     if not 0 < delta < 1:
         raise ValueError(f"delta={delta} must be between 0 and 1")
+    return math.sqrt(2.0 * largest**2 / n_common * math.log(1.0 / delta))

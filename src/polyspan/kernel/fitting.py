@@ -1,10 +1,9 @@
-"""The moves of a fit that the kernel models share: read, run the starts, store, warn."""
+"""The moves of a fit that the kernel models share: read, and learn from the starts."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,9 +15,13 @@ from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
 from polyspan.kernel._solve.alternation import KernelSolution
-from polyspan.kernel.prediction import INSTEAD, FittedUnion, KernelUnion
+from polyspan.kernel.prediction import INSTEAD, KernelUnion
 from polyspan.kernel.starts import Plan
-from polyspan.progress import FitProgress, Monitor
+from polyspan.progress import FitProgress
+
+if TYPE_CHECKING:
+    from polyspan.kernel.gram import GramProblem
+    from polyspan.kernel.nystrom import NystromProblem
 
 
 @dataclass(frozen=True)
@@ -57,28 +60,6 @@ class KernelRun:
     converged: bool
 
 
-class KernelProblem(Protocol):
-    """Samples in a feature space, and what finds subspaces of them."""
-
-    runs_in_parallel: bool
-    """Whether starts may run at once, in threads."""
-
-    def run(self, plan: Plan, seed: int, monitor: Monitor | None) -> Found:
-        """Run one start to its end."""
-
-    def union(self, reached: Any) -> FittedUnion:
-        """Return the union of subspaces that a solver has reached."""
-
-    def distances(self, reached: Any) -> Array:
-        """Return d_u between these subspaces."""
-
-    def max_steps(self, plan: Plan) -> int:
-        """Return the most iterations that one start can take."""
-
-    def limit_threads(self, plan: Plan) -> AbstractContextManager[Any]:
-        """Run with one BLAS thread where several would hinder."""
-
-
 def read(model: KernelUnion, X: Any, source: Source | None) -> Data:
     """Check training data; a source of rows is read once."""
     if source is None:
@@ -91,9 +72,12 @@ def read(model: KernelUnion, X: Any, source: Source | None) -> Data:
 
 
 def run_starts(
-    problem: KernelProblem, plan: Plan, rng: np.random.RandomState, progress: FitProgress
+    problem: GramProblem | NystromProblem,
+    plan: Plan,
+    rng: np.random.RandomState,
+    progress: FitProgress,
 ) -> list[Found]:
-    """Run all starts."""
+    """Run all starts, in threads where it pays."""
     seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=plan.n_starts)]
 
     def run(start: int) -> Found:
@@ -108,26 +92,28 @@ def run_starts(
         return list(Parallel(n_jobs=n_jobs, prefer="threads")(starts))
 
 
-def store(model: KernelUnion, data: Data, problem: KernelProblem, runs: list[Found]) -> Found:
-    """Store the best of the starts, and return it."""
+def store(
+    model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, runs: list[Found]
+) -> Found:
+    """Store the best of all runs, and return it."""
+    best = runs[int(np.argmin([found.criterion for found in runs]))]
     model.runs_ = [
         KernelRun(
-            found.solution.objective,
-            found.solution.labels,
-            found.criterion,
+            found.solution.objective, found.solution.labels, found.criterion,
             found.solution.stopped == "converged",
         )
         for found in runs
-    ]
-    best = runs[int(np.argmin([found.criterion for found in runs]))]
+    ]  # fmt: skip
     solution, distances = best.solution, problem.distances(best.reached)
+    xp = namespace(distances)
     model._union = problem.union(best.reached)
     model.members_ = solution.subspaces.members
     model.coefs_ = solution.subspaces.coefs
     model.objective_ = solution.objective
-    double = namespace(distances).float64
-    model.objective_history_ = moved_to(solution.history, distances, double)
-    model.update_histories_ = [moved_to(h, distances, double) for h in solution.update_histories]
+    model.objective_history_ = moved_to(solution.history, distances, xp.float64)
+    model.update_histories_ = [
+        moved_to(history, distances, xp.float64) for history in solution.update_histories
+    ]
     model.subspace_distances_ = distances
     model.n_iter_ = solution.n_iter
     model.converged_ = solution.stopped == "converged"

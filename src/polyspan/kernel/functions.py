@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from polyspan._sklearn import plain_settings
+from polyspan._sklearn import Interval, StrOptions, plain_settings
 from polyspan.arrays import Array, identity, is_numpy, namespace, to_numpy, transpose, zeros
 
 #: A name of `sklearn.metrics.pairwise_kernels`, or a function of two samples.
 KernelName = str | Callable[..., float]
+#: What scikit-learn checks of the parameters that name a kernel.
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions({"rbf", "poly", "linear", "precomputed"}), callable],
+    "gamma": [Interval(Real, 0, None, closed="neither"), None],
+    "degree": [Interval(Real, 0, None, closed="neither")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+}
 
 
 @dataclass(frozen=True)
@@ -49,12 +57,11 @@ class Kernel:
             given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             parameters = {**given, "filter_params": True}
         with plain_settings():
-            values = pairwise_kernels(X, Y, metric=self.name, **parameters)
-        values = np.asarray(values)
+            values = np.asarray(pairwise_kernels(X, Y, metric=self.name, **parameters))
         if Y is None and not callable(self.name):
             # A product of a matrix with itself may differ from its transpose by rounding.
             values = (values + values.T) / 2
-        return np.asarray(values)
+        return values
 
     def _by_products(self, X: Array, Y: Array | None) -> Array:
         """Return the values of the kernels that are functions of inner products."""
@@ -117,25 +124,11 @@ class Kernel:
             )
 
 
-class KernelParameters(Protocol):
-    """Parameters of an estimator that name its kernel."""
-
-    kernel: Any
-    gamma: float | None
-    degree: float
-    coef0: float
-
-
-def kernel_of(model: KernelParameters, others: dict[str, Any] | None = None) -> Kernel | None:
-    """Return the kernel that parameters name; None for "precomputed"."""
-    if is_precomputed(model.kernel):
+def kernel_of(model: Any, others: dict[str, Any] | None = None) -> Kernel | None:
+    """Return the kernel that the parameters of an estimator name; None for "precomputed"."""
+    if model.kernel == "precomputed":
         return None
     return Kernel(model.kernel, model.gamma, model.degree, model.coef0, others)
-
-
-def is_precomputed(name: Any) -> bool:
-    """Tell whether kernel values are given in place of samples."""
-    return isinstance(name, str) and name == "precomputed"
 
 
 def check_kernel_matrix(G: Array, name: Any) -> Array:
@@ -165,17 +158,6 @@ def largest_entry(G: Array) -> float:
     return float(xp.max(xp.abs(G)))
 
 
-def check_definite(G: Array) -> None:
-    """Raise an error where a kernel matrix has negative eigenvalues beyond rounding."""
-    values = to_numpy(namespace(G).linalg.eigvalsh(G))
-    if values[0] < -1e-8 * max(float(np.abs(values).max()), np.finfo(float).tiny):
-        raise ValueError(
-            f"the kernel matrix is not positive semidefinite: its eigenvalues go from "
-            f"{values[0]:.3g} to {values[-1]:.3g}; polyspan.kernels.nearest_positive_definite "
-            "mends it"
-        )
-
-
 def matrix_of(kernel: Kernel | None, X: Array) -> Array:
     """Return the checked kernel matrix of samples; X itself, checked, where values are given."""
     if kernel is None:
@@ -183,5 +165,23 @@ def matrix_of(kernel: Kernel | None, X: Array) -> Array:
     else:
         G = check_kernel_matrix(kernel(X), kernel.name)
     if kernel is None or kernel.may_be_indefinite:
-        check_definite(G)
+        values = to_numpy(namespace(G).linalg.eigvalsh(G))
+        if values[0] < -1e-8 * max(float(np.abs(values).max()), np.finfo(float).tiny):
+            raise ValueError(
+                f"the kernel matrix is not positive semidefinite: its eigenvalues go from "
+                f"{values[0]:.3g} to {values[-1]:.3g}; polyspan.kernels.nearest_positive_definite "
+                "mends it"
+            )
     return G
+
+
+def feature_distances(G: Array) -> np.ndarray:
+    """Return ‖φ(x) - φ(y)‖ of all pairs of samples from a kernel matrix, centred or not.
+
+    In NumPy, wherever G lies: graphs and their clustering are SciPy's and scikit-learn's.
+    """
+    G = to_numpy(G)
+    diagonal = np.diag(G)
+    distances = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2.0 * G, 0.0))
+    np.fill_diagonal(distances, 0.0)
+    return np.asarray(distances)

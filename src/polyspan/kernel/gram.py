@@ -12,17 +12,11 @@ from sklearn.preprocessing import KernelCenterer
 
 from polyspan._sklearn import plain_settings
 from polyspan.arrays import (
-    CHUNK_MAX_BYTES,
-    DEVICE_CHUNK_BYTES,
     Array,
-    is_host,
-    item_bytes,
     limit_threads,
     machine_epsilon,
-    members_of,
     moved_to,
     namespace,
-    row_slices,
     to_numpy,
     transpose,
     zeros,
@@ -40,9 +34,8 @@ from polyspan.kernel._solve.leave_one_out import explicit_coordinates, leave_one
 from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitting import Found
 from polyspan.kernel.functions import Kernel, largest_entry
-from polyspan.kernel.incomplete import estimate_kernel
-from polyspan.kernel.prediction import Position
-from polyspan.kernel.preimages import Expansion
+from polyspan.kernel.incomplete import estimate_kernel, estimate_squared_norms
+from polyspan.kernel.prediction import FittedUnion, residual_norms, slices_of
 from polyspan.kernel.starts import Plan
 from polyspan.progress import Monitor
 
@@ -108,8 +101,6 @@ class GramProblem:
             solution = alternate(G, start, n_subspaces, rules, monitor=monitor)
             solution = refill_empty(G, solution, n_subspaces, rules, monitor=monitor)
             criterion = solution.objective
-        xp = namespace(G)
-        solution = replace(solution, labels=xp.astype(solution.labels, xp.int64))
         counts = np.bincount(to_numpy(solution.labels), minlength=n_subspaces)
         return Found(solution, criterion, counts, solution.subspaces)
 
@@ -138,7 +129,7 @@ class GramProblem:
 
 
 @dataclass(frozen=True)
-class ExactUnion:
+class ExactUnion(FittedUnion):
     """Subspaces spanned by training samples: Algorithm 5."""
 
     kernel: Kernel | None
@@ -161,42 +152,36 @@ class ExactUnion:
         """Number of subspaces."""
         return len(self.subspaces.members)
 
-    @property
-    def n_samples(self) -> int:
-        """Number of training samples."""
-        return int(self.X.shape[0])
+    def chunks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield kernel values of samples with the training samples, not centred."""
+        for which in slices_of(X, 4 * self.X.shape[0]):
+            rows = X[which, :]
+            if self.kernel is None:
+                yield which, rows
+            elif self.incomplete:
+                yield which, self._estimated(rows)
+            else:
+                yield which, self.kernel(rows, self.X)
 
-    def positions(self, X: Array) -> Iterator[tuple[slice, Position]]:
-        """Measure samples chunk by chunk."""
-        for which, K in self._values(X):
-            means = namespace(K).mean(K, axis=1)
-            norms = self._diagonal(X[which, ...]) - 2.0 * means + self.centerer.K_fit_all_
-            yield which, Position(self.subspaces.energies(centred_by(self.centerer, K)), norms)
+    def projections(self, chunk: Array) -> list[Array]:
+        """Return D_lᵀφ̃(z) for every subspace."""
+        return self.subspaces.projections(centred_by(self.centerer, chunk))
 
-    def nearest(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Return the nearest subspace of samples, chunk by chunk; κ(z, z) is not needed."""
-        for which, K in self._values(X):
-            energies = self.subspaces.energies(centred_by(self.centerer, K))
-            yield which, namespace(K).argmax(energies, axis=1)
+    def squared_norms(self, X: Array, chunk: Array) -> Array:
+        """Return κ̃(z, z) = κ(z, z) - 2 Σ_i κ(z, y_i)/N + Σ_ij κ(y_i, y_j)/N²."""
+        means = namespace(chunk).mean(chunk, axis=1)
+        return self._diagonal(X) - 2.0 * means + self.centerer.K_fit_all_
 
-    def expansions(self, X: Array) -> Iterator[tuple[Array, Expansion]]:
-        """Yield (rows, the projections of these rows on their nearest subspace)."""
-        xp = namespace(X)
-        G = self.training_values()
-        for which, K in self._values(X):
-            centred = centred_by(self.centerer, K)
-            projections = self.subspaces.projections(centred)
-            energies = xp.stack([xp.vecdot(p, p) for p in projections], axis=1)
-            members = members_of(xp.argmax(energies, axis=1), self.n_subspaces)
-            for p, own in enumerate(members):
-                if not own.shape[0]:
-                    continue
-                # ζ on the members; what centring took away is spread over all samples.
-                E = self.subspaces.coefs[p]
-                zeta = xp.take(projections[p], own, axis=0) @ transpose(E)
-                spread = (1.0 - xp.sum(zeta, axis=1, keepdims=True)) / G.shape[0]
-                weights = spread + _over_all(zeta, self.subspaces.members[p], G.shape[0])
-                yield own + which.start, Expansion.of(weights, G)
+    def expansion_weights(self, projections: Array, p: int) -> Array:
+        """Return ζ on the members; what centring took away is spread over all samples."""
+        xp, n = namespace(projections), self.X.shape[0]
+        zeta = projections @ transpose(self.subspaces.coefs[p])
+        spread = (1.0 - xp.sum(zeta, axis=1, keepdims=True)) / n
+        # Of all samples those that are no members take the last column, which is zero.
+        column = np.full(n, zeta.shape[1])
+        column[to_numpy(self.subspaces.members[p])] = np.arange(zeta.shape[1])
+        padded = xp.concat([zeta, zeros((zeta.shape[0], 1), zeta)], axis=1)
+        return spread + xp.take(padded, moved_to(column, zeta), axis=1)
 
     def training_samples(self) -> tuple[Array, Array | None]:
         """Return the training samples, zero where entries are missing, and which are there."""
@@ -205,15 +190,16 @@ class ExactUnion:
         observed = ~np.isnan(self.X)
         return np.where(observed, self.X, 0.0), observed
 
-    def training_position(self, X: Array) -> Position | None:
-        """Measure the training samples where κ(z, z) of given, or mended, values is needed.
+    def training_distances(self, X: Array) -> Array:
+        """Return the distances of the training samples.
 
-        It is the diagonal of the kernel matrix that was learned from: X, where that was given.
+        Where values are given, or mended, κ(z, z) is the diagonal of the kernel matrix that was
+        learned from: X, where that was given.
         """
         if self.kernel is not None and self.gram is None:
-            return None
+            return self.distances(X)
         G = centred_by(self.centerer, X if self.gram is None else self.gram)
-        return Position(self.subspaces.energies(G), namespace(G).linalg.diagonal(G))
+        return residual_norms(namespace(G).linalg.diagonal(G), self.subspaces.energies(G))
 
     def training_values(self) -> Array:
         """Return the kernel matrix of the training samples, not centred."""
@@ -221,18 +207,6 @@ class ExactUnion:
             return self.gram
         assert self.kernel is not None
         return self.kernel(self.X)
-
-    def _values(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        bound = CHUNK_MAX_BYTES if is_host(X) else DEVICE_CHUNK_BYTES
-        size = max(1, bound // (4 * self.n_samples * item_bytes(X)))
-        for which in row_slices(X.shape[0], size):
-            rows = X[which, :]
-            if self.kernel is None:
-                yield which, rows
-            elif self.incomplete:
-                yield which, self._estimated(rows)
-            else:
-                yield which, self.kernel(rows, self.X)
 
     def _estimated(self, X: Array) -> Array:
         """Estimate values of samples with holes, and treat them as the training samples' were."""
@@ -259,21 +233,10 @@ class ExactUnion:
             return self.kernel.diagonal(X)
         if self.kernel.name == "rbf":
             return np.ones(len(X), dtype=X.dtype)
-        observed = np.maximum((~np.isnan(X)).sum(axis=1), 1)
-        squares = np.nansum(X * X, axis=1) * X.shape[1] / observed
-        return self.kernel.of_products(squares, X.shape[1])
+        return self.kernel.of_products(estimate_squared_norms(X), X.shape[1])
 
 
 def centred_by(centerer: KernelCenterer, K: Array) -> Array:
     """Return kernel values with the training samples, relative to the mean of these samples."""
     with plain_settings(K):
         return centerer.transform(K)
-
-
-def _over_all(values: Array, columns: Array, n: int) -> Array:
-    """Return (k, n) values that are zero but in some columns."""
-    xp = namespace(values)
-    place = np.full(n, values.shape[1])
-    place[to_numpy(columns)] = np.arange(values.shape[1])
-    padded = xp.concat([values, zeros((values.shape[0], 1), values)], axis=1)
-    return xp.take(padded, moved_to(place, values), axis=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from polyspan.kernel.functions import Kernel
+from polyspan.kernel.functions import Kernel, feature_distances
 
 
 @dataclass(frozen=True)
@@ -102,18 +102,18 @@ def estimate_feature_distances(kernel: Kernel, X: np.ndarray) -> np.ndarray:
     estimates, related = _common_entries(X, None, distances=True)
     if not related.all():
         estimates[~related] = estimates[related].mean()
-    m = X.shape[1]
+        np.fill_diagonal(estimates, 0.0)
     if kernel.name == "rbf":
-        squares = 2.0 - 2.0 * kernel.of_distances(estimates, m)
-    else:
-        observed = np.maximum((~np.isnan(X)).sum(axis=1), 1)
-        norms = np.nansum(X * X, axis=1) * m / observed
-        values = kernel.of_products((norms[:, None] + norms - estimates) / 2.0, m)
-        diagonal = kernel.of_products(norms, m)
-        squares = diagonal[:, None] + diagonal - 2.0 * values
-    distances = np.sqrt(np.maximum(squares, 0.0))
-    np.fill_diagonal(distances, 0.0)
-    return np.asarray(distances)
+        return feature_distances(kernel.of_distances(estimates, X.shape[1]))
+    norms = estimate_squared_norms(X)
+    products = (norms[:, None] + norms - estimates) / 2.0
+    return feature_distances(kernel.of_products(products, X.shape[1]))
+
+
+def estimate_squared_norms(X: np.ndarray) -> np.ndarray:
+    """Estimate ‖x‖² of every row from its observed entries."""
+    observed = np.maximum((~np.isnan(X)).sum(axis=1), 1)
+    return np.asarray(np.nansum(X * X, axis=1) * X.shape[1] / observed)
 
 
 def _split(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,13 +11,14 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import keep_freed_memory
 from polyspan.data.sliced import row_source
-from polyspan.kernel.fitting import KernelProblem, read, run_starts, store, warn_about
-from polyspan.kernel.functions import kernel_of, matrix_of
+from polyspan.kernel.fitting import read, run_starts, store, warn_about
+from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.nystrom import NystromProblem
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.starts import plan_of
 from polyspan.progress import FitProgress
+from polyspan.union.plan import CONSTRAINTS
 
 
 class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
@@ -120,26 +121,21 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        "n_subspaces": [Interval(Integral, 1, None, closed="left")],
+        **{
+            name: CONSTRAINTS[name]
+            for name in ("n_subspaces", "lam", "n_init", "max_iter", "tol", "random_state")
+        },
         "subspace_dim": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [StrOptions({"rbf", "poly", "linear", "precomputed"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Real, 0, None, closed="neither")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **KERNEL_CONSTRAINTS,
         "kernel_params": [dict, None],
-        "lam": [Interval(Real, 0, None, closed="right")],
         "init": [StrOptions({"spectral", "gkiop"}), "array-like"],
         "gkiop_seeds": ["array-like", None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "residual": [StrOptions({"plain", "loo"})],
         "low_rank": [Interval(Integral, 1, None, closed="left"), None],
         "preimage": [StrOptions({"closed_form", "fixed_point"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "max_update_iter": [Interval(Integral, 1, None, closed="left")],
         "update_tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
 
@@ -215,7 +211,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         plan = plan_of(self, data.n_samples)
         rng = check_random_state(self.random_state)
         kernel = kernel_of(self, self.kernel_params)
-        problem: KernelProblem
+        problem: GramProblem | NystromProblem
         if self.low_rank is not None:
             problem = NystromProblem.of(data, kernel, self.low_rank, plan, rng)
         else:

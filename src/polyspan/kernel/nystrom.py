@@ -36,7 +36,7 @@ from polyspan.arrays import (
 )
 from polyspan.data.measure import measure_block
 from polyspan.data.working import Working
-from polyspan.geometry import leading_rank, pairwise_subspace_distances, symmetric_eigen
+from polyspan.geometry import leading_eigen, pairwise_subspace_distances
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel._solve.leave_one_out import LeaveOneOut, leave_one_out_labels
 from polyspan.kernel._solve.subspaces import KernelSubspaces
@@ -71,12 +71,10 @@ class NystromMap:
     @classmethod
     def of(cls, kernel: Kernel, landmarks: Array) -> NystromMap:
         """Build the map from landmarks."""
-        xp, n = namespace(landmarks), landmarks.shape[0]
-        values, vectors = symmetric_eigen(matrix_of(kernel, landmarks))
-        rank = leading_rank(values, RANK_TOL * max(float(values[-1]), 0.0))
-        if not rank:  # a kernel that vanishes: one coordinate, which is zero
-            return cls(kernel, landmarks, zeros((n, 1), landmarks))
-        return cls(kernel, landmarks, vectors[:, n - rank :] / xp.sqrt(values[n - rank :]))
+        values, vectors = leading_eigen(matrix_of(kernel, landmarks), RANK_TOL)
+        if not values.shape[0]:  # a kernel that vanishes: one coordinate, which is zero
+            return cls(kernel, landmarks, zeros((landmarks.shape[0], 1), landmarks))
+        return cls(kernel, landmarks, vectors / namespace(values).sqrt(values))
 
     @property
     def rank(self) -> int:
@@ -222,10 +220,7 @@ class NystromProblem:
         bases = working.outward(solution.frames)
         coefs = [self.map.whitener @ bases[p, ...] for p in range(bases.shape[0])]
         subspaces = KernelSubspaces([self.chosen] * len(coefs), coefs)
-        labels = None
-        if self.linear.rows.in_memory:
-            xp = namespace(solution.labels)
-            labels = xp.astype(solution.labels, xp.int64)
+        labels = solution.labels if self.linear.rows.in_memory else None
         return KernelSolution(
             subspaces, labels, value, tuple(history), (), solution.n_iter, solution.stopped
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -25,11 +25,13 @@ from polyspan.arrays import (
 from polyspan.checks import listed, refuse_missing, validated
 from polyspan.data.prediction import by_blocks
 from polyspan.data.sliced import row_source
-from polyspan.kernel.functions import Kernel, is_precomputed
+from polyspan.kernel._solve.subspaces import energies
+from polyspan.kernel.functions import Kernel
 from polyspan.kernel.preimages import Expansion, combination_weights, polish, preimages
-from polyspan.union.prediction import UnionPrediction
+from polyspan.union.prediction import UnionPrediction, fills
 
 if TYPE_CHECKING:
+    from polyspan.kernel.gram import ExactUnion
     from polyspan.kernel.nystrom import NystromMap
 
 #: The model that takes missing entries.
@@ -40,53 +42,80 @@ INSTEAD = (
 PRECOMPUTED = "a precomputed kernel must be complete"
 
 
-@dataclass(frozen=True)
-class Position:
-    """Where samples are in the feature space, seen from the subspaces."""
+class FittedUnion:
+    """Subspaces of a feature space, and all that new samples are compared with.
 
-    energies: Array
-    """‖D_lᵀφ̃(z)‖²: (n, n_subspaces)."""
-    norms: Array
-    """κ̃(z, z): (n,)."""
+    `ExactUnion` describes samples by their kernel values with the training samples, `LowRankUnion`
+    by their coordinates. A chunk is such a description of some samples.
+    """
 
-    def distances(self) -> Array:
-        """Return ‖φ̃(z) - P_lφ̃(z)‖, not squared."""
-        xp = namespace(self.norms)
-        return xp.sqrt(xp.clip(self.norms[:, None] - self.energies, 0.0, None))
+    def chunks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """Describe samples chunk by chunk."""
+        raise NotImplementedError
 
+    def projections(self, chunk: Array) -> list[Array]:
+        """Return D_lᵀφ̃(z), (n, subspace_dim), for every subspace."""
+        raise NotImplementedError
 
-class FittedUnion(Protocol):
-    """Subspaces of a feature space, and all that new samples are compared with."""
+    def squared_norms(self, X: Array, chunk: Array) -> Array:
+        """Return κ̃(z, z) of the samples X of a chunk."""
+        raise NotImplementedError
 
-    @property
-    def n_subspaces(self) -> int:
-        """Number of subspaces."""
+    def expansion_weights(self, projections: Array, p: int) -> Array:
+        """Return the weights of projections on subspace p over the training samples."""
+        raise NotImplementedError
 
-    @property
-    def kernel(self) -> Kernel | None:
-        """The kernel; None where kernel values are given."""
+    def training_values(self) -> Array:
+        """Return the kernel matrix of the training samples, not centred."""
+        raise NotImplementedError
 
-    def positions(self, X: Array) -> Iterator[tuple[slice, Position]]:
-        """Measure samples chunk by chunk."""
+    def training_distances(self, X: Array) -> Array:
+        """Return the distances of the training samples."""
+        return self.distances(X)
 
-    def nearest(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Return the nearest subspace of samples, chunk by chunk."""
+    def nearest(self, X: Array) -> Array:
+        """Return the nearest subspace of every sample; κ̃(z, z) is not needed."""
+        xp = namespace(X)
+        chunks = (energies(self.projections(chunk)) for _, chunk in self.chunks(X))
+        return xp.concat([xp.argmax(chunk, axis=1) for chunk in chunks])
+
+    def distances(self, X: Array) -> Array:
+        """Return the distances of samples to all subspaces."""
+        parts = [
+            residual_norms(
+                self.squared_norms(X[which, ...], chunk), energies(self.projections(chunk))
+            )
+            for which, chunk in self.chunks(X)
+        ]
+        return namespace(X).concat(parts, axis=0)
 
     def expansions(self, X: Array) -> Iterator[tuple[Array, Expansion]]:
         """Yield (rows, the projections of these rows on their nearest subspace)."""
+        xp = namespace(X)
+        G = self.training_values()
+        for which, chunk in self.chunks(X):
+            projections = self.projections(chunk)
+            nearest = xp.argmax(energies(projections), axis=1)
+            for p, own in enumerate(members_of(nearest, len(projections))):
+                if own.shape[0]:
+                    weights = self.expansion_weights(xp.take(projections[p], own, axis=0), p)
+                    yield own + which.start, Expansion.of(weights, G)
 
-    def training_samples(self) -> tuple[Array, Array | None]:
-        """Return the samples that pre-images are made of, and which entries were observed."""
 
-    def training_values(self) -> Array:
-        """Return the kernel matrix of these samples, not centred."""
+def residual_norms(squared_norms: Array, energies: Array) -> Array:
+    """Return ‖φ̃(z) - P_lφ̃(z)‖, not squared, from κ̃(z, z) and ‖D_lᵀφ̃(z)‖²."""
+    xp = namespace(energies)
+    return xp.sqrt(xp.clip(squared_norms[:, None] - energies, 0.0, None))
 
-    def training_position(self, X: Array) -> Position | None:
-        """Measure the training samples where `positions` cannot; None where it can."""
+
+def slices_of(X: Array, n_numbers: int) -> list[slice]:
+    """Return slices of rows, each of which may take `n_numbers` numbers of memory."""
+    bound = CHUNK_MAX_BYTES if is_host(X) else DEVICE_CHUNK_BYTES
+    return row_slices(X.shape[0], max(1, bound // (n_numbers * item_bytes(X))))
 
 
 @dataclass(frozen=True)
-class LowRankUnion:
+class LowRankUnion(FittedUnion):
     """Subspaces of the coordinates of a Nyström map."""
 
     map: NystromMap
@@ -104,59 +133,31 @@ class LowRankUnion:
         """The kernel of the map."""
         return self.map.kernel
 
-    def positions(self, X: Array) -> Iterator[tuple[slice, Position]]:
-        """Measure samples chunk by chunk; what the landmarks do not span counts as residual."""
-        xp = namespace(X)
-        for which, Z in self._coordinates(X):
-            energies = xp.stack([xp.vecdot(p, p) for p in self._projections(Z)], axis=1)
-            lost = self.map.lost(X[which, :], Z + self.mean)
-            yield which, Position(energies, xp.vecdot(Z, Z) + lost)
+    def chunks(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield coordinates of samples, about their mean."""
+        for which in slices_of(X, 8 * self.map.landmarks.shape[0]):
+            yield which, self.map(X[which, :]) - self.mean
 
-    def nearest(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Return the nearest subspace of samples, chunk by chunk."""
-        for which, position in self.positions(X):
-            yield which, namespace(X).argmax(position.energies, axis=1)
+    def projections(self, chunk: Array) -> list[Array]:
+        """Return D_lᵀφ̃(z) for every subspace."""
+        return [chunk @ self.bases[p, ...] for p in range(self.n_subspaces)]
 
-    def expansions(self, X: Array) -> Iterator[tuple[Array, Expansion]]:
-        """Yield (rows, the projections of these rows on their nearest subspace)."""
-        xp = namespace(X)
-        G = self.training_values()
-        for which, Z in self._coordinates(X):
-            projections = self._projections(Z)
-            energies = xp.stack([xp.vecdot(p, p) for p in projections], axis=1)
-            members = members_of(xp.argmax(energies, axis=1), self.n_subspaces)
-            for p, own in enumerate(members):
-                if own.shape[0]:
-                    theirs = xp.take(projections[p], own, axis=0)
-                    points = theirs @ transpose(self.bases[p, ...]) + self.mean
-                    weights = points @ transpose(self.map.whitener)
-                    yield own + which.start, Expansion.of(weights, G)
+    def squared_norms(self, X: Array, chunk: Array) -> Array:
+        """Return κ̃(z, z); what the landmarks do not span counts as residual."""
+        return namespace(X).vecdot(chunk, chunk) + self.map.lost(X, chunk + self.mean)
 
-    def _projections(self, Z: Array) -> list[Array]:
-        return [Z @ self.bases[p, ...] for p in range(self.n_subspaces)]
+    def expansion_weights(self, projections: Array, p: int) -> Array:
+        """Return weights over the landmarks."""
+        points = projections @ transpose(self.bases[p, ...]) + self.mean
+        return points @ transpose(self.map.whitener)
 
     def training_samples(self) -> tuple[Array, None]:
         """Return the landmarks, which are complete."""
         return self.map.landmarks, None
 
-    def training_position(self, X: Array) -> None:
-        """Return None: training samples are measured as others are."""
-
     def training_values(self) -> Array:
         """Return the kernel matrix of the landmarks."""
         return self.map.kernel(self.map.landmarks)
-
-    def _coordinates(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        bound = CHUNK_MAX_BYTES if is_host(X) else DEVICE_CHUNK_BYTES
-        size = max(1, bound // (8 * self.map.landmarks.shape[0] * item_bytes(X)))
-        for which in row_slices(X.shape[0], size):
-            yield which, self.map(X[which, :]) - self.mean
-
-
-def _fills(model: KernelUnion) -> bool:
-    if not model._takes_missing:
-        raise AttributeError(f"{type(model).__name__} needs complete data: nothing is to be filled")
-    return True
 
 
 class KernelUnion(UnionPrediction):
@@ -164,13 +165,7 @@ class KernelUnion(UnionPrediction):
 
     kernel: Any
     preimage: str
-    _union: FittedUnion
-    members_: list[Array]
-    coefs_: list[Array]
-    labels_: Any
-    subspace_distances_: Array
-    _takes_missing = False
-    """Whether NaN marks missing entries, in training and in new data."""
+    _union: ExactUnion | LowRankUnion
 
     @property
     def _n_features_out(self) -> int:
@@ -184,16 +179,14 @@ class KernelUnion(UnionPrediction):
         if self._takes_missing:
             _check_rows_observed(X)
         else:
-            precomputed = is_precomputed(self.kernel)
-            refuse_missing(self, X, PRECOMPUTED if precomputed else INSTEAD)
+            refuse_missing(self, X, PRECOMPUTED if self.kernel == "precomputed" else INSTEAD)
         return X
 
     def _nearest(self, X: Array) -> Array:
-        return namespace(X).concat([nearest for _, nearest in self._union.nearest(X)])
+        return self._union.nearest(X)
 
     def _distances(self, X: Array) -> Array:
-        parts = [position.distances() for _, position in self._union.positions(X)]
-        return namespace(X).concat(parts, axis=0)
+        return self._union.distances(X)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and return the distance of every training sample to every subspace.
@@ -210,9 +203,7 @@ class KernelUnion(UnionPrediction):
         self.fit(X, y, **fit_params)
         if row_source(X) is not None:
             return self.transform(X)
-        X = self._validate(X, reset=False, method="transform")
-        position = self._union.training_position(X)
-        return self._distances(X) if position is None else position.distances()
+        return self._union.training_distances(self._validate(X, reset=False, method="transform"))
 
     @by_blocks
     def reconstruct(self, X: Any) -> Array:
@@ -247,7 +238,7 @@ class KernelUnion(UnionPrediction):
             parts.append(found)
         return unsorted(members, parts)
 
-    @available_if(_fills)  # type: ignore[untyped-decorator]
+    @available_if(fills)  # type: ignore[untyped-decorator]
     def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.
 
@@ -266,7 +257,7 @@ class KernelUnion(UnionPrediction):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.allow_nan = self._takes_missing
         return tags
 

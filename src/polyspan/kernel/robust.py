@@ -14,7 +14,7 @@ from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array, keep_freed_memory
 from polyspan.checks import check_columns_observed, warn_user
 from polyspan.kernel.fitting import Data, run_starts, store, warn_about
-from polyspan.kernel.functions import Kernel, check_kernel_matrix, kernel_of, matrix_of
+from polyspan.kernel.functions import check_kernel_matrix, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.incomplete import estimate_feature_distances, estimate_kernel, mend
 from polyspan.kernel.mckusal import MCKUSaL
@@ -23,33 +23,33 @@ from polyspan.kernel.starts import Plan, plan_of
 from polyspan.progress import FitProgress
 
 
-def incomplete_problem(
-    kernel: Kernel, X: Array, plan: Plan, delta_min: float
-) -> tuple[GramProblem, Plan]:
+def incomplete_problem(model: KernelUnion, X: Array, plan: Plan) -> tuple[GramProblem, Plan]:
     """Return the problem of samples with NaN, and where its starts come from.
 
     Kernel values are estimated, and their matrix is mended. Without any NaN the problem is that of
     complete samples.
     """
-    loo = plan.leave_one_out
+    kernel = kernel_of(model)
+    assert kernel is not None  # models of incomplete samples take no "precomputed"
+    known = {"leave_one_out": plan.leave_one_out, "incomplete": True}
+    estimate = estimate_kernel(kernel, X)
     if not np.isnan(X).any():
-        G, fill = matrix_of(kernel, X), estimate_kernel(kernel, X).fill
-        problem = GramProblem.of(G, kernel, X, leave_one_out=loo, incomplete=True, fill=fill)
-        return problem, plan
+        G = matrix_of(kernel, X)
+        return GramProblem.of(G, kernel, X, fill=estimate.fill, **known), plan
     if plan.init == "spectral":
         plan = replace(plan, distances=estimate_feature_distances(kernel, X))
-    estimate = estimate_kernel(kernel, X)
     if estimate.n_unrelated:
         pairs = len(X) * (len(X) - 1) // 2
         warn_user(
             f"{estimate.n_unrelated} of {pairs} pairs of samples have no common observed "
             "entry: their kernel values are set by the mean of the other pairs"
         )
-    mended = mend(check_kernel_matrix(estimate.values, kernel.name), delta_min, relative=True)
+    mended = mend(
+        check_kernel_matrix(estimate.values, kernel.name), float(model.delta_min), relative=True
+    )
     problem = GramProblem.of(
-        mended.G, kernel, X, leave_one_out=loo, incomplete=True, gram=mended.G,
-        signs=mended.signs, fill=estimate.fill,
-    )  # fmt: skip
+        mended.G, kernel, X, gram=mended.G, signs=mended.signs, fill=estimate.fill, **known
+    )
     return problem, plan
 
 
@@ -181,9 +181,7 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         check_columns_observed(np.isnan(X))
         plan = plan_of(self, len(X))
         rng = check_random_state(self.random_state)
-        kernel = kernel_of(self)
-        assert kernel is not None  # no "precomputed" here
-        problem, plan = incomplete_problem(kernel, X, plan, float(self.delta_min))
+        problem, plan = incomplete_problem(self, X, plan)
         progress = FitProgress(self, X, y, plan.n_starts, problem.max_steps(plan))
         runs = run_starts(problem, plan, rng, progress)
         best = store(self, Data(X, len(X)), problem, runs)

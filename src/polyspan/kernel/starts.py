@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -19,8 +19,11 @@ from polyspan._sklearn import cluster_qr, plain_settings
 from polyspan.arrays import Array, to_numpy
 from polyspan.checks import warn_user
 from polyspan.kernel._solve.alternation import KernelRules
-from polyspan.kernel._solve.gkiop import gkiop
-from polyspan.kernel._solve.subspaces import KernelSubspaces
+from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
+from polyspan.kernel.functions import feature_distances
+
+if TYPE_CHECKING:
+    from polyspan.kernel import MCKUSaL, RobustMCKUSaL
 
 # Starts of k-means in the embedding, which has as few coordinates as there are subspaces.
 KMEANS_STARTS = 10
@@ -63,28 +66,17 @@ class Plan:
         return gkiop(G, self.n_subspaces, size, seeds, floor=floor)
 
 
-class Parameters(Protocol):
-    """What the kernel models have in common."""
-
-    n_subspaces: int
-    subspace_dim: int
-    lam: float
-    init: Any
-    gkiop_seeds: Any
-    n_neighbors: int
-    n_init: int | str
-    residual: str
-    max_iter: int
-    tol: float
-    max_update_iter: int
-    update_tol: float
-    n_jobs: int | None
-
-
-def plan_of(model: Parameters, n_samples: int) -> Plan:
+def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int) -> Plan:
     """Return what the parameters of a model ask for, checked against the number of samples."""
     check_sizes(model.n_subspaces, model.subspace_dim, n_samples)
     init, given = _given_start(model, n_samples)
+    n_starts = 8 if init == "gkiop" else 1
+    if given is not None and model.n_init not in ("auto", 1):
+        warn_user(f"one start is given: n_init={model.n_init} is not used", RuntimeWarning)
+    if given is not None:
+        n_starts = 1
+    elif model.n_init != "auto":
+        n_starts = int(model.n_init)
     rules = KernelRules(
         model.subspace_dim, float(model.lam), model.max_iter, float(model.tol),
         model.max_update_iter, float(model.update_tol),
@@ -93,7 +85,7 @@ def plan_of(model: Parameters, n_samples: int) -> Plan:
         model.n_subspaces,
         rules,
         init,
-        _count_starts(init, model.n_init, single=given is not None),
+        n_starts,
         model.n_neighbors,
         given,
         leave_one_out=model.residual == "loo",
@@ -111,7 +103,7 @@ def check_sizes(n_subspaces: int, subspace_dim: int, n_samples: int) -> None:
         )
 
 
-def _given_start(model: Parameters, n: int) -> tuple[str, np.ndarray | None]:
+def _given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarray | None]:
     """Check the labels, or the seeds of GKIOP, that the user gave to start from."""
     if not isinstance(model.init, str):
         labels = to_numpy(model.init)
@@ -144,30 +136,8 @@ def _given_start(model: Parameters, n: int) -> tuple[str, np.ndarray | None]:
     return model.init, seeds
 
 
-def _count_starts(init: str, n_init: int | str, *, single: bool) -> int:
-    if single and n_init not in ("auto", 1):
-        warn_user(f"one start is given: n_init={n_init} is not used", RuntimeWarning)
-    if single:
-        return 1
-    if n_init == "auto":
-        return 8 if init == "gkiop" else 1
-    return int(n_init)
-
-
-def feature_distances(G: Array) -> np.ndarray:
-    """Return ‖φ(x) - φ(y)‖ of all pairs of samples from a kernel matrix, centred or not.
-
-    In NumPy, wherever G lies: graphs and their clustering are SciPy's and scikit-learn's.
-    """
-    G = to_numpy(G)
-    diagonal = np.diag(G)
-    distances = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2.0 * G, 0.0))
-    np.fill_diagonal(distances, 0.0)
-    return np.asarray(distances)
-
-
 def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr_array:
-    """Join every sample to its nearest ones, weighing edges by exp(-d²/(σ_iσ_j)).
+    """Join every sample to its nearest ones, by edges of the weight exp(-d²/(σ_iσ_j)).
 
     σ_i is the distance of sample i to its last neighbour, so that sparse and dense regions are
     treated alike (the local scaling of Zelnik-Manor and Perona).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
     Posterior,
+    per_row,
     posterior_covariances,
-    posteriors,
     soft_assign,
 )
 from polyspan.mixture.mixture import SubspaceMixture
@@ -40,9 +41,6 @@ class Scaling:
     @classmethod
     def of(cls, X: np.ndarray) -> Scaling:
         """Measure a table in which every column has an observed entry."""
-        if not X.shape[1]:
-            none = np.zeros(0)
-            return cls(none, none, none, none, none)
         X = np.asarray(X, dtype=np.float64)
         least, most = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
         # Powers of entries like 1e200 or 1e-200 overflow or vanish; powers of their ratios do not.
@@ -113,10 +111,7 @@ class Fill:
         total = np.zeros(X.shape)
         for model in self.models:
             gaussians = gaussians_of(model)
-            for which, parts in posteriors(X, model.mean_, gaussians):
-                for part in parts:
-                    if part.group is not None:
-                        total[which][part.group.rows] += _entry_variances(part, gaussians)
+            total += per_row(X, model.mean_, gaussians, partial(_entry_variances, gaussians))[0]
         if not self.models:
             total += 1.0
         # What the slope does not take over from the prediction stays uncertain.
@@ -125,11 +120,12 @@ class Fill:
         return np.asarray(self.slopes**2 * variance + (1.0 - self.slopes) ** 2 * whole)
 
 
-def _entry_variances(part: Posterior, gaussians: Gaussians) -> np.ndarray:
-    """Return the variance of every entry of some incomplete rows, given what was observed."""
-    assert part.group is not None
+def _entry_variances(gaussians: Gaussians, part: Posterior) -> tuple[np.ndarray]:
+    """Return the variance of every entry, given what was observed; 0 for complete rows."""
+    if part.group is None:
+        return (np.zeros_like(part.values),)
     responsibilities = soft_assign(part.joint)[0]
-    first = np.zeros_like(part.group.values)
+    first = np.zeros_like(part.values)
     second = np.zeros_like(first)
     for p, W in enumerate(gaussians.factors):
         mean = gaussians.means[p] + part.factors[p] @ gaussians.bases[p].T
@@ -139,4 +135,4 @@ def _entry_variances(part: Posterior, gaussians: Gaussians) -> np.ndarray:
         own = responsibilities[:, p : p + 1]
         first += own * mean
         second += own * (mean * mean + variances + gaussians.noise[p])
-    return np.asarray(np.maximum(second - first * first, 0))
+    return (np.maximum(second - first * first, 0),)

@@ -121,14 +121,14 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : SubspaceImputer
         """
-        X, missing = self._validate(X, reset=True)
+        X = self._validate(X, reset=True)
         self.indicator_ = None
         if self.add_indicator:
             with plain_settings():
-                self.indicator_ = MissingIndicator(error_on_new=False).fit(_marked(X, missing))
-        self._seen = ~missing.all(axis=0)
+                self.indicator_ = MissingIndicator(error_on_new=False).fit(X)
+        self._seen = ~np.isnan(X).all(axis=0)
         rng = check_random_state(self.random_state)
-        X = _marked(X, missing)[:, self._seen]
+        X = X[:, self._seen]
         scaling = Scaling.of(X)
         sizes = sizes_to_try(len(X), X.shape[1], self.n_subspaces, self.subspace_dim)
         self._fill: Fill = choose_fill(scaling, X, sizes, self.n_fits, rng)
@@ -149,16 +149,16 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X_filled : ndarray of shape (n_samples, n_features_out)
         """
         check_is_fitted(self)
-        X, missing = self._validate(X, reset=False)
+        X = self._validate(X, reset=False)
+        missing = np.isnan(X)
         out = np.where(missing, X.dtype.type(0), X)
-        marked = _marked(X, missing)
         if missing[:, self._seen].any():
-            out[:, self._seen] = self._fill.impute(marked[:, self._seen])
+            out[:, self._seen] = self._fill.impute(X[:, self._seen])
         if not self.keep_empty_features:
             out = out[:, self._seen]
         if self.indicator_ is not None:
             with plain_settings():
-                marks = self.indicator_.transform(marked)
+                marks = self.indicator_.transform(X)
             out = np.hstack([out, marks.astype(out.dtype)])
         return np.asarray(out)
 
@@ -188,9 +188,9 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             There is one column for each of X, whatever `transform` drops or adds.
         """
         check_is_fitted(self)
-        X, missing = self._validate(X, reset=False)
-        out = np.where(missing, np.nan, np.zeros(X.shape, dtype=X.dtype))
-        out[:, self._seen] = self._fill.standard_deviations(_marked(X, missing)[:, self._seen])
+        X = self._validate(X, reset=False)
+        out = np.where(np.isnan(X), np.nan, np.zeros(X.shape, dtype=X.dtype))
+        out[:, self._seen] = self._fill.standard_deviations(X[:, self._seen])
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -207,8 +207,8 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return np.asarray(kept)
         return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
 
-    def _validate(self, X: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Check the data and find what is missing."""
+    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Check the data, and return them with NaN where entries are missing."""
         refuse_lazy(self, X)
         lenient = self._takes_nan()
         given = X
@@ -220,8 +220,9 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             estimator=self,
         )
         validate_data(self, given, reset=reset, skip_check_array=True)
-        # As numbers, None and pandas' NA are NaN.
-        return X, np.asarray(get_mask(X, np.nan if lenient else self.missing_values))
+        if not lenient:  # otherwise None and pandas' NA are NaN already
+            X = np.where(get_mask(X, self.missing_values), X.dtype.type(np.nan), X)
+        return np.asarray(X)
 
     def _takes_nan(self) -> bool:
         mark = self.missing_values
@@ -231,11 +232,6 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._takes_nan()
         return tags
-
-
-def _marked(X: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Return the table with NaN where entries are missing."""
-    return np.where(missing, X.dtype.type(np.nan), X)
 
 
 def _without_marks(X: Any) -> Any:

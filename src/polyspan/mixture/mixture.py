@@ -19,6 +19,7 @@ from polyspan.mixture._solve.noise import Shrinkage
 from polyspan.mixture.prediction import MixturePrediction, fitted_attributes, gaussians_of
 from polyspan.mixture.starts import Problem, annealed_start, pool
 from polyspan.progress import FitProgress
+from polyspan.union.plan import CONSTRAINTS
 
 
 class SubspaceMixture(MixturePrediction):
@@ -121,19 +122,17 @@ class SubspaceMixture(MixturePrediction):
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        "n_subspaces": [Interval(Integral, 1, None, closed="left")],
-        "subspace_dim": [Interval(Integral, 0, None, closed="left")],
+        **{
+            name: CONSTRAINTS[name]
+            for name in ("n_subspaces", "subspace_dim", "center", "max_iter", "tol", "random_state")
+        },
         "closeness": [Interval(Real, 0, None, closed="left")],
         "affine": ["boolean"],
-        "center": ["boolean"],
         "noise": [StrOptions({"subspace", "shared"}), Interval(Real, 0, None, closed="neither")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "anneal_steps": [Interval(Integral, 0, None, closed="left")],
         "anneal_start": [Interval(Real, 0, 1, closed="right")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -184,7 +183,12 @@ class SubspaceMixture(MixturePrediction):
         self : SubspaceMixture
         """
         X = self._validate(X, reset=True)
-        self._check_sizes(*X.shape)
+        check_subspace_dim(self.subspace_dim, X.shape[1])
+        if X.shape[0] < max(2, self.n_subspaces):
+            raise ValueError(
+                f"n_samples={X.shape[0]} is too few for n_subspaces={self.n_subspaces}: every "
+                "subspace needs a sample, and the noise needs two in all"
+            )
         check_scale(X)
         rng = check_random_state(self.random_state)
         center = self.affine or self.center
@@ -206,11 +210,9 @@ class SubspaceMixture(MixturePrediction):
                 )  # fmt: skip
                 progress.end_start(k)
         best = max(runs, key=lambda run: run.value)
-        for name, value in fitted_attributes(best.gaussians, mean).items():
-            setattr(self, name, value)
+        self.__dict__.update(fitted_attributes(best.gaussians, mean))
         self.log_likelihood_ = best.value
-        history = list(best.history)
-        self.log_likelihood_history_ = moved_to(history, X, namespace(X).float64)
+        self.log_likelihood_history_ = moved_to(list(best.history), X, namespace(X).float64)
         self.n_iter_ = best.n_iter
         self.converged_ = best.stopped == "converged"
         del problem  # its copy of X and the mask, which the labels do not need
@@ -266,11 +268,3 @@ class SubspaceMixture(MixturePrediction):
         parts = (learned.log_weights, means, learned.bases, learned.variances, noise)
         dtype = problem.values.dtype
         return Gaussians(*(moved_to(to_numpy(part), mean, dtype) for part in parts))
-
-    def _check_sizes(self, n_samples: int, n_features: int) -> None:
-        check_subspace_dim(self.subspace_dim, n_features)
-        if n_samples < max(2, self.n_subspaces):
-            raise ValueError(
-                f"n_samples={n_samples} is too few for n_subspaces={self.n_subspaces}: every "
-                "subspace needs a sample, and the noise needs two in all"
-            )

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose, unfilled
+from polyspan.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose
 from polyspan.checks import validated
 from polyspan.data.prediction import by_blocks
 from polyspan.geometry import pairwise_subspace_distances
-from polyspan.mixture._solve.gaussians import (
-    Gaussians,
-    Posterior,
-    gather_rows,
-    posteriors,
-    soft_assign,
-)
+from polyspan.mixture._solve.gaussians import Gaussians, Posterior, per_row, soft_assign
 from polyspan.union.prediction import UnionPrediction
 
 
 class MixturePrediction(UnionPrediction):
-    """Methods of models with fitted components."""
-
-    weights_: Array
-    means_: Array
-    bases_: Array
-    variances_: Array
-    noise_variances_: Array
-    mean_: Array
-    affine: bool
-    noise: Any
+    """Methods of models that have the attributes of `fitted_attributes`."""
 
     @property
     def _n_features_out(self) -> int:
@@ -59,26 +44,21 @@ class MixturePrediction(UnionPrediction):
         responsibilities : ndarray of shape (n_samples, n_subspaces)
         """
         X = self._validate(X, reset=False, method="predict_proba")
-        out = unfilled((X.shape[0], self._n_features_out), self.bases_)
-        for which, parts in self._parts(X):
-            (out[which, :],) = gather_rows(parts, lambda part: (soft_assign(part.joint)[0],))
-        return out
+        return self._per_row(X, lambda part: soft_assign(part.joint)[0])
+
+    def _per_row(self, X: Array, compute: Callable[[Posterior], Array]) -> Array:
+        """Compute something from the posterior of every row."""
+        return per_row(X, self.mean_, gaussians_of(self), lambda part: (compute(part),))[0]
 
     def _nearest(self, X: Array) -> Array:
-        xp = namespace(X)
-        labels = unfilled((X.shape[0],), X, xp.int64)
-        for which, parts in self._parts(X):
-            (labels[which],) = gather_rows(parts, lambda part: (xp.argmax(part.joint, axis=1),))
-        return labels
+        return self._per_row(X, lambda part: namespace(X).argmax(part.joint, axis=1))
 
     def _distances(self, X: Array) -> Array:
         xp = namespace(X)
-        out = unfilled((X.shape[0], self._n_features_out), self.bases_)
-        for which, parts in self._parts(X):
-            (out[which, :],) = gather_rows(parts, lambda part: (xp.sqrt(part.squares),))
+        distances = self._per_row(X, lambda part: xp.sqrt(part.squares))
         n_observed = xp.count_nonzero(~xp.isnan(X), axis=1)
         scale = X.shape[1] / xp.astype(xp.clip(n_observed, 1, None), xp.float64)
-        return out * xp.astype(xp.sqrt(scale), out.dtype)[:, None]
+        return distances * xp.astype(xp.sqrt(scale), distances.dtype)[:, None]
 
     def transform(self, X: Any) -> Array:
         """Return the Mahalanobis distance of every sample to every component.
@@ -109,12 +89,8 @@ class MixturePrediction(UnionPrediction):
         log_density : ndarray of shape (n_samples,)
         """
         X = self._validate(X, reset=False, method="score_samples")
-        xp = namespace(X)
-        out = unfilled((X.shape[0],), X, xp.float64)
-        for which, parts in self._parts(X):
-            (found,) = gather_rows(parts, lambda part: (soft_assign(part.joint)[1],))
-            out[which] = xp.astype(found, xp.float64, copy=False)
-        return out
+        logs, xp = self._per_row(X, lambda part: soft_assign(part.joint)[1]), namespace(X)
+        return xp.astype(logs, xp.float64, copy=False)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-density; the higher the better.
@@ -214,10 +190,6 @@ class MixturePrediction(UnionPrediction):
             X[own] = means[p] + z @ bases[p].T + white
         return moved_to(X, self.bases_), moved_to(labels, self.bases_)
 
-    def _parts(self, X: Array) -> Iterator[tuple[slice, Iterator[Posterior]]]:
-        """Yield the posteriors of all rows in chunks."""
-        return posteriors(X, self.mean_, gaussians_of(self))
-
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         return validated(self, X, reset=reset, method=method, fitted="bases_")
 
@@ -270,7 +242,6 @@ def posterior_means(
         1/(½ + degrees of freedom): the variance of a posterior mean grows with the number of
         directions in which it was not shrunk.
     """
-    out, certainty = unfilled(X.shape, gaussians.bases), unfilled(X.shape[:1], gaussians.bases)
     extra = 0.0 if noise is None else float(noise) ** 2
     certainties = 1.0 / (0.5 + gaussians.degrees_of_freedom(None if noise is None else extra))
 
@@ -278,30 +249,21 @@ def posterior_means(
         responsibilities = soft_assign(part.joint)[0]
         total = responsibilities @ gaussians.means
         for p in range(gaussians.bases.shape[0]):
-            own = responsibilities[:, p : p + 1] * part.factors[p, ...]
-            total += own @ transpose(gaussians.bases[p, ...])
-        if noise is not None:
-            rows = part.rows_of(X[which, :])
-            total = total + _kept_noise(rows - mean, part, gaussians, responsibilities, extra)
-        # X may have another precision than the model.
-        total = namespace(total).astype(total, out.dtype, copy=False) + mean
-        return total, responsibilities @ certainties
+            own = responsibilities[:, p : p + 1]
+            total += (own * part.factors[p, ...]) @ transpose(gaussians.bases[p, ...])
+            if noise is not None:
+                total += own * _kept_noise(part, gaussians, p, extra)
+        return total + mean, responsibilities @ certainties
 
-    for which, parts in posteriors(X, mean, gaussians.with_noise(extra)):
-        out[which, :], certainty[which] = gather_rows(parts, expect)
-    return out, certainty
+    means, certainty = per_row(X, mean, gaussians.with_noise(extra), expect)
+    return means, certainty
 
 
-def _kept_noise(
-    rows: Array, part: Posterior, gaussians: Gaussians, responsibilities: Array, extra: float
-) -> Array:
-    """Return the part of the residuals that the model's own noise explains."""
-    xp = namespace(rows)
-    total = xp.zeros_like(rows)
-    for p in range(gaussians.bases.shape[0]):
-        own, basis = gaussians.noise[p], gaussians.bases[p, ...]
-        off = rows - gaussians.means[p, :] - part.factors[p, ...] @ transpose(basis)
-        off = xp.where(xp.isnan(off), 0.0, off)
-        kept = responsibilities[:, p : p + 1] * (own / (own + extra)) * off
-        total = xp.astype(total + kept, rows.dtype, copy=False)
-    return total
+def _kept_noise(part: Posterior, gaussians: Gaussians, p: int, extra: float) -> Array:
+    """Return the part of the residuals that the own noise of component p explains."""
+    fitted = part.factors[p, ...] @ transpose(gaussians.bases[p, ...])
+    residuals = part.values - gaussians.means[p, :] - fitted
+    if part.group is not None:
+        residuals = residuals * part.group.observed
+    own = gaussians.noise[p]
+    return own / (own + extra) * residuals

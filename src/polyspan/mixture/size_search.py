@@ -97,10 +97,9 @@ def choose_fill(
     for number, dim in sizes:
         if number > 1:
             found = trial.several(number, dim, n_fits, best.error if best else np.inf)
-        elif X.size >= DOUBLE_UP_TO and any(other > 1 and dim == its for other, its in sizes):
-            found = trial.pooled(dim)
         else:
-            found = trial.single(dim)
+            shrunk_to = any(other > 1 and dim == its for other, its in sizes)
+            found = trial.single(dim, pooled=shrunk_to and X.size >= DOUBLE_UP_TO)
         if best is None or found.error < best.error:
             best = found
     assert best is not None
@@ -131,8 +130,7 @@ class Run:
         number, m, dim = self.gaussians.bases.shape
         closeness = CLOSENESS if self.sparse else 0.0
         model = SubspaceMixture(number, dim, closeness=closeness, noise="shared")
-        for name, value in fitted_attributes(self.gaussians, self.problem.mean).items():
-            setattr(model, name, value)
+        model.__dict__.update(fitted_attributes(self.gaussians, self.problem.mean))
         model.n_features_in_ = m
         return model
 
@@ -196,14 +194,9 @@ class Trial:
         self._problem = Problem.of(self.seen, "shared", affine=True)
         self._pools: dict[int, Run] = {}
 
-    def single(self, dim: int) -> Candidate:
-        """Learn one subspace until EM converges."""
-        run = replace(self._learn_pool(dim), sparse=False).learn(0)
-        return self._candidate((1, dim), (run,), run.predict(self.seen))
-
-    def pooled(self, dim: int) -> Candidate:
-        """Take the one subspace that several are shrunk to anyway."""
-        run = self._pool(dim)
+    def single(self, dim: int, *, pooled: bool) -> Candidate:
+        """Learn one subspace until EM converges, or take that which several are shrunk to."""
+        run = self._pool(dim) if pooled else replace(self._learn_pool(dim), sparse=False).learn(0)
         return self._candidate((1, dim), (run,), run.predict(self.seen))
 
     def several(self, number: int, dim: int, n_fits: int, best: float) -> Candidate:

@@ -114,7 +114,6 @@ def pool(problem: Problem, dim: int, rng: np.random.RandomState) -> tuple[Gaussi
             Gaussians(weight, mean[None, :], *whole),
             Gaussians(weight, mean[None, :], *low_rank(covariance, weight + 1, dim, own)),
         )
-    assert isinstance(samples, MaskedSamples)
     start = _factor_start(samples.patterns, dim, own, rng)
     single = replace(samples, rule=own)
     free = Shrinkage(start, 0.0)
@@ -189,7 +188,6 @@ def seeded(
     Seeds are drawn far from each other: as points, or, for linear subspaces, as directions. NumPy
     draws them, so that a random state means the same ones wherever the samples lie.
     """
-    assert isinstance(samples, CompleteSamples | MaskedSamples)
     X = samples.X if isinstance(samples, CompleteSamples) else samples.patterns.values
     xp = namespace(X)
     linear = not samples.affine

@@ -63,7 +63,7 @@ def masked_entry_score(
     errors = hidden_entry_errors(
         estimator.bases_, estimator.mean_, X, share, check_random_state(random_state)
     )
-    return -float(errors.sum() / max(1.0, errors.count))
+    return -float(errors.squares.sum() / max(1.0, errors.counts.sum()))
 
 
 def check_linear(estimator: Any, name: str) -> None:
@@ -81,15 +81,7 @@ class HiddenErrors:
 
     squares: np.ndarray
     counts: np.ndarray
-
-    def sum(self) -> float:
-        """Return the sum over all hidden entries."""
-        return float(self.squares.sum())
-
-    @property
-    def count(self) -> float:
-        """Number of hidden entries."""
-        return float(self.counts.sum())
+    """Number of hidden entries of every sample."""
 
 
 def hidden_entry_errors(

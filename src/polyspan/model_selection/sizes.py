@@ -11,11 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array, check_random_state
 
-from polyspan.model_selection.hidden_entries import (
-    check_linear,
-    hidden_entry_errors,
-    masked_block,
-)
+from polyspan.model_selection.hidden_entries import check_linear, hidden_entry_errors, masked_block
 from polyspan.union import MiCUSaL, RobustMiCUSaL
 
 
@@ -100,7 +96,7 @@ def choose_size(
 def gaussian_bic(model: Any, X: np.ndarray) -> float:
     """Return the BIC of a fitted union, its subspaces seen as low-rank Gaussians with one noise.
 
-    Each cluster has its own variances e_lk inside its subspace; outside all share one.
+    Each cluster has its own variances e_lk inside its subspace, and all have one outside.
     """
     check_linear(model, "gaussian_bic")
     n_subspaces, m, s = model.bases_.shape
@@ -142,11 +138,8 @@ class _Search:
 
     def dimension(self, n_subspaces: int, max_dim: int, lam: float) -> tuple[int, float]:
         """Return the dimension with the lowest BIC and its lead over the next."""
-        n = len(self.X)
         values = {}
-        for s in range(1, max_dim + 1):
-            if n_subspaces * s > n:
-                break
+        for s in range(1, min(max_dim, len(self.X) // n_subspaces) + 1):
             values[s] = gaussian_bic(self._fit(self.X, n_subspaces, s, lam), self.X)
             self._note("dimension", (n_subspaces, s, lam), values[s], math.nan)
         best = min(values, key=values.__getitem__)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -23,15 +22,9 @@ from polyspan.union._solve.merging import (
     most_frequent_size,
 )
 from polyspan.union._solve.problem import Monitor, Problem
-from polyspan.union.fitting import (
-    draw_starts,
-    first_of_the_best,
-    run_starts,
-    store,
-    warn_about,
-)
+from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, Plan, plan_of
+from polyspan.union.plan import CONSTRAINTS, plan_of
 from polyspan.union.reading import read
 
 
@@ -101,11 +94,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        **{
-            name: rule
-            for name, rule in CONSTRAINTS.items()
-            if name not in ("n_subspaces", "subspace_dim")
-        },
+        **{k: rule for k, rule in CONSTRAINTS.items() if k not in ("n_subspaces", "subspace_dim")},
         "max_subspaces": [Interval(Integral, 1, None, closed="left")],
         "max_dim": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"anneal", "random"})],
@@ -171,29 +160,44 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         if row_source(X) is not None:  # a file in chunks, which is read as a whole
             X = np.asarray(X)
         data = read(self, X, self.max_dim, Needs(all_samples=True), copied=False)
-        plan = self._plan(data.n_features)
-        self._check_sizes(plan, data.n_learned, data.n_features)
-        rng = check_random_state(self.random_state)
+        dim = max(1, min(self.max_dim, data.n_features - 1))
+        rules = Rules("exact", self.max_iter, float(self.tol))
+        plan = plan_of(self, rules, self.max_subspaces, dim, affine=False)
+        if data.n_features < 2:
+            raise ValueError(f"n_features={data.n_features}: subspaces need at least 2 features")
+        if data.n_learned < max(2, dim):
+            raise ValueError(
+                f"n_samples={data.n_learned} is fewer than max_dim={self.max_dim}: lower max_dim "
+                "or give more samples"
+            )
         problem, working = data.problem(
             float(self.lam), center=plan.center, affine=False, start=None, prior=self._prior()
         )
-        starts = draw_starts(plan, problem, working, None, rng)
+        starts = draw_starts(plan, problem, working, None, check_random_state(self.random_state))
         progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
         best = run_starts(
-            problem, working, starts, plan, progress, learn=self._learn, choose=_most_frequent,
-            or_pooled=False,  # merging has had its say about subspaces that come together
-        )  # fmt: skip
+            problem, working, starts, plan, progress, learn=self._learn, choose=most_frequent_size
+        )
         store(self, data, problem, working, plan, best)
-        found = cast(AdaptiveSolution, best)
         self.n_subspaces_, _, self.subspace_dim_ = self.bases_.shape
-        self.merge_history_ = list(found.merges)
-        self.dimension_estimates_ = np.array(found.dimensions)
+        assert isinstance(best, AdaptiveSolution)
+        self.merge_history_ = list(best.merges)
+        self.dimension_estimates_ = np.array(best.dimensions)
         progress.end()
         self._warn_about_neighbours()
         warn_about(best, plan, float(self.lam))
         return self
 
     _takes_missing = True
+
+    def _warn_about_neighbours(self) -> None:
+        sizes = np.bincount(self.labels_[self.labels_ >= 0], minlength=self.n_subspaces_)
+        small = [p for p, n in enumerate(sizes) if n <= self.k2]
+        if small:
+            warn_user(
+                f"subspaces {small} have at most k2={self.k2} samples: fewer neighbours were used "
+                "to estimate their dimension"
+            )
 
     def _prior(self) -> float:
         return float(self.fill_prior)
@@ -202,11 +206,6 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-    def _plan(self, n_features: int) -> Plan:
-        dim = max(1, min(self.max_dim, n_features - 1))
-        rules = Rules("exact", self.max_iter, float(self.tol))
-        return plan_of(self, rules, n_subspaces=self.max_subspaces, subspace_dim=dim, affine=False)
 
     def _learn(
         self, problem: Problem, frames: np.ndarray, monitor: Monitor | None
@@ -218,27 +217,3 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             learn_adaptively(problem, start, rules, monitor=monitor and shifted(monitor, k))
             for k, start in enumerate(frames)
         ]
-
-    def _check_sizes(self, plan: Plan, n_samples: int, n_features: int) -> None:
-        if n_features < 2:
-            raise ValueError(f"n_features={n_features}: subspaces need at least 2 features")
-        if n_samples < max(2, plan.subspace_dim):
-            raise ValueError(
-                f"n_samples={n_samples} is fewer than max_dim={self.max_dim}: lower max_dim or "
-                "give more samples"
-            )
-
-    def _warn_about_neighbours(self) -> None:
-        sizes = np.bincount(self.labels_[self.labels_ >= 0], minlength=self.n_subspaces_)
-        small = [p for p, n in enumerate(sizes) if n <= self.k2]
-        if small:
-            warn_user(
-                f"subspaces {small} have at most k2={self.k2} samples: fewer neighbours were used "
-                "to estimate their dimension",
-            )
-
-
-def _most_frequent(solutions: Sequence[Solution]) -> Solution:
-    return first_of_the_best(
-        list(most_frequent_size([cast(AdaptiveSolution, found) for found in solutions]))
-    )

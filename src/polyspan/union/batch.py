@@ -25,10 +25,9 @@ from polyspan.arrays import (
     to_numpy,
 )
 from polyspan.checks import check_device, warn_user
-from polyspan.union._solve.alternation import Rules
-from polyspan.union.batch_group import BatchFit, GroupFit, Starts, fit_group
+from polyspan.union.batch_group import BatchFit, Starts, fit_group
 from polyspan.union.micusal import MiCUSaL
-from polyspan.union.plan import Plan, check_plan, plan_of
+from polyspan.union.plan import Plan, check_plan, sized_plan
 from polyspan.union.reading import Data
 
 __all__ = ["BatchFit", "fit_micusal"]
@@ -106,11 +105,7 @@ def fit_micusal(
     parameters._validate_params()
     if solver != "power":
         raise ValueError(f"solver={solver!r}: batches are fitted by power steps, solver='power'")
-    plan = plan_of(
-        parameters, Rules(solver, max_iter, float(tol)), n_subspaces=n_subspaces,
-        subspace_dim=subspace_dim, affine=affine,
-    )  # fmt: skip
-    X = _checked(X)
+    plan, X = sized_plan(parameters), _checked(X)
     n_problems, n, m = X.shape
     check_plan(plan, Data(X[0, ...], m, n))
     starts = Starts(plan, X, init, random_state)
@@ -124,14 +119,16 @@ def fit_micusal(
             fit_group(plan, float(lam), X, starts, which, max_bytes)
             for which in row_slices(n_problems, size)
         ]
-    _warn(plan, groups)
-    return _joined([group.fit for group in groups])
+    fits, n_narrow, n_empty = zip(*groups, strict=True)
+    fit = _joined(fits)
+    _warn(plan, fit, sum(n_narrow), sum(n_empty))
+    return fit
 
 
-def _joined(fits: list[BatchFit]) -> BatchFit:
+def _joined(fits: tuple[BatchFit, ...]) -> BatchFit:
     """Return the results of all groups as one."""
     xp = namespace(fits[0].bases)
-    found = {name: [getattr(fit, name) for fit in fits] for name in BatchFit.__dataclass_fields__}
+    found = {name: [getattr(fit, name) for fit in fits] for name in vars(fits[0])}
     return BatchFit(**{k: xp.concat(v) for k, v in found.items() if v[0] is not None})
 
 
@@ -167,23 +164,22 @@ def _checked(X: Any) -> Array:
     return X
 
 
-def _warn(plan: Plan, groups: list[GroupFit]) -> None:
-    n = sum(group.fit.labels.shape[0] for group in groups)
-    narrow, empty = sum(g.n_narrow for g in groups), sum(g.n_empty for g in groups)
-    open_ = n - sum(int(to_numpy(group.fit.converged).sum()) for group in groups)
-    if narrow:
+def _warn(plan: Plan, fit: BatchFit, n_narrow: int, n_empty: int) -> None:
+    n = fit.labels.shape[0]
+    n_open = n - int(to_numpy(fit.converged).sum())
+    if n_narrow:
         warn_user(
-            f"the samples of {narrow} of {n} problems span fewer directions than subspace_dim="
+            f"the samples of {n_narrow} of {n} problems span fewer directions than subspace_dim="
             f"{plan.subspace_dim}: the other directions of the bases mean nothing"
         )
-    if empty:
+    if n_empty:
         warn_user(
-            f"{empty} of {n} problems have subspaces without samples: lower n_subspaces, or raise "
-            "lam or n_init"
+            f"{n_empty} of {n} problems have subspaces without samples: lower n_subspaces, or "
+            "raise lam or n_init"
         )
-    if open_:
+    if n_open:
         warn_user(
-            f"{open_} of {n} problems did not converge to tol={plan.rules.tol} in max_iter="
+            f"{n_open} of {n} problems did not converge to tol={plan.rules.tol} in max_iter="
             f"{plan.rules.max_iter} iterations: raise max_iter or tol",
             ConvergenceWarning,
         )

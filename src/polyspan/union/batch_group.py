@@ -18,8 +18,8 @@ from polyspan.arrays import (
     to_numpy,
     transpose,
 )
-from polyspan.data.working import Working
-from polyspan.geometry import draw_bases, orthonormal_columns
+from polyspan.data.working import Working, span_of
+from polyspan.geometry import draw_bases
 from polyspan.union._solve.annealing import temperatures
 from polyspan.union._solve.batched import Batch, affine_labels, cool, nearest, pool
 from polyspan.union._solve.batched_runs import Runs, best_of, learn, or_pooled
@@ -51,17 +51,6 @@ class BatchFit:
     """
 
 
-@dataclass(frozen=True)
-class GroupFit:
-    """What was learned about a group of problems, and what to warn about."""
-
-    fit: BatchFit
-    n_narrow: int
-    """Problems whose samples span fewer directions than a subspace has."""
-    n_empty: int
-    """Problems with subspaces without samples."""
-
-
 class Starts:
     """Where the runs of every problem start: given, or drawn by NumPy and moved."""
 
@@ -80,21 +69,11 @@ class Starts:
         self._shared: list[tuple[np.ndarray, np.ndarray | None]] = []
 
     def _checked(self, init: np.ndarray) -> Array:
-        xp, X, plan = namespace(self._like), self._like, self._plan
-        single = (plan.n_subspaces, X.shape[2], plan.subspace_dim + plan.affine)
-        shape = (X.shape[0], *single)
-        if init.ndim != 4:
-            frames = checked_start(init, single, X[0, ...], affine=plan.affine)
-            return xp.broadcast_to(frames[None, ...], shape)
-        if init.shape != shape:
-            columns = "subspace_dim + 1" if plan.affine else "subspace_dim"
-            raise ValueError(
-                f"init has the shape {init.shape}, but (n_problems, n_subspaces, n_features, "
-                f"{columns}) is {shape}"
-            )
-        flat = (shape[0] * shape[1], *shape[2:])
-        frames = checked_start(init.reshape(flat), flat, X[0, ...], affine=plan.affine)
-        return xp.reshape(frames, shape)
+        X, plan = self._like, self._plan
+        shape = (X.shape[0], plan.n_subspaces, X.shape[2], plan.subspace_dim + plan.affine)
+        needed = shape if init.ndim == 4 else shape[1:]
+        frames = checked_start(init, needed, X, affine=plan.affine)
+        return namespace(X).broadcast_to(frames, shape)
 
     def given_about(self, means: Array, which: slice) -> Array | None:
         """Return given frames of some problems, points relative to means (P, 1, m), or None."""
@@ -145,8 +124,12 @@ def _moved(drawn: list[Any], batch: Batch) -> Array:
 
 def fit_group(
     plan: Plan, lam: float, X: Array, starts: Starts, which: slice, max_bytes: int
-) -> GroupFit:
-    """Fit some of the problems: centre, draw, run all starts, keep the best of every problem."""
+) -> tuple[BatchFit, int, int]:
+    """Fit some of the problems: centre, draw, run all starts, keep the best of every problem.
+
+    Also count the problems whose samples span fewer directions than a subspace has, and those
+    that have subspaces without samples.
+    """
     batch, working = _prepare(plan, lam, X[which, ...], starts, which)
     xp, n = namespace(X), X.shape[1]
     pooled_start, frames = starts.draw(batch, working, which)
@@ -159,13 +142,10 @@ def fit_group(
         units = xp.clip(xp.maximum(residual / n, rounding), smallest, None)
         schedule = temperatures(1.0, *plan.anneal_range, plan.anneal_steps)
         frames = cool(batch, frames, units, schedule)
-    best = best_of(learn(batch, frames, plan.rules, max_bytes))
+    best = best_of(learn(batch, frames, plan.rules, max_bytes), frames.shape[1])
     best = or_pooled(batch, best, pooled, to_numpy(residual), plan.rules, max_bytes)
-    return GroupFit(
-        _outward(batch, working, best),
-        _count_narrow(ritz, max(batch.X.shape[1:])),
-        int((best.counts == 0).any(axis=(1, 2)).sum()),
-    )
+    n_narrow = _count_narrow(ritz, max(batch.X.shape[1:]))
+    return _outward(batch, working, best), n_narrow, int(best.empty().any(axis=1).sum())
 
 
 def _prepare(
@@ -177,38 +157,25 @@ def _prepare(
     if plan.center:
         means = xp.astype(float64_sum(X, axis=1) / X.shape[1], X.dtype)[:, None, :]
         X = X - means
-    span = _span(X, starts.given_about(means, which))
+    span = span_of(X, starts.given_about(means, which))
     if span is not None:
         X = X @ span
         span = span[:, None, ...]
     return Batch.of(X, lam, plan.affine), Working(means, 1.0, span, int(plan.affine))
 
 
-def _span(X: Array, given: Array | None) -> Array | None:
-    """Return bases of the samples (and starts) of every problem where these are few, or None."""
-    xp = namespace(X)
-    n_problems, _, m = X.shape
-    columns = [transpose(X)]
-    if given is not None:
-        wide = xp.permute_dims(given, (0, 2, 1, 3))
-        columns.append(xp.reshape(wide, (n_problems, m, -1)))
-    if sum(c.shape[2] for c in columns) >= m:
-        return None
-    return orthonormal_columns(xp.concat(columns, axis=2))
-
-
 def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:
     """Return the best runs in the coordinates of the data."""
-    frames, means = best.frames, working.mean[:, 0, :]
-    found = working.outward(transpose(frames[:, 0, ...]))
-    n_iter, converged = (moved_to(v[:, 0], frames) for v in (best.n_iter, best.converged))
+    frames, means = best.frames[:, None, ...], working.mean[:, 0, :]
+    found = working.outward(transpose(best.frames))
+    n_iter, converged = moved_to(best.n_iter, frames), moved_to(best.converged, frames)
     if batch.affine:
         labels, objective = affine_labels(batch, frames)
         bases, points = found[..., :-1], found[..., -1]
         anchors = points + working.mean
         return BatchFit(bases, labels, means, objective, n_iter, converged, anchors)
     labels = nearest(batch, frames)[0][:, 0, :]
-    objective = moved_to(best.objective[:, 0], frames)
+    objective = moved_to(best.objective, frames)
     return BatchFit(found, labels, means, objective, n_iter, converged)
 
 

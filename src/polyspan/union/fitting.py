@@ -1,10 +1,10 @@
-"""The moves of a fit that the linear models share: start, run, store, warn."""
+"""The fit of the linear models: draw starts, run them, store the best, warn."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,12 +26,7 @@ from polyspan.arrays import (
     to_numpy,
     zeros,
 )
-from polyspan.checks import (
-    warn_about_rank,
-    warn_unconverged,
-    warn_user,
-    warn_where_together,
-)
+from polyspan.checks import warn_about_rank, warn_unconverged, warn_user, warn_where_together
 from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
 from polyspan.geometry import draw_bases, near_copies
@@ -98,8 +93,7 @@ def run_starts(
     progress: FitProgress,
     *,
     learn: Learn | None = None,
-    choose: Callable[[Sequence[Solution]], Solution] | None = None,
-    or_pooled: bool = True,
+    choose: Callable[[list[Solution]], list[Solution]] | None = None,
 ) -> Solution:
     """Run all starts, in groups that share their products, and return the one to keep.
 
@@ -107,16 +101,18 @@ def run_starts(
     ----------
     starts : pair of arrays
         From `draw_starts`.
-    learn, choose : callable, default=None
-        Another hard phase than Algorithm 1; another choice than the lowest criterion.
-    or_pooled : bool, default=True
-        Whether copies of one pooled subspace take over where no start ended below that.
+    learn : callable, default=None
+        Another hard phase than Algorithm 1. After Algorithm 1 copies of one pooled subspace take
+        over where no start ended below that; another phase has the last word.
+    choose : callable, default=None
+        Returns the solutions of which the best is kept; None: all.
     """
     pooled_start, frames = starts
+    or_pooled = learn is None and not plan.rules.leave_one_out
     learn = learn or partial(learn_by_alternation, rules=plan.rules)
     like, n_starts = problem.rows.like, frames.shape[0]
     n, m = problem.rows.n_rows, like.shape[1]
-    monitored = _Monitored(progress, lambda frames: fitted_attributes(problem, working, frames))
+    fitted = partial(fitted_attributes, problem, working)
     # Of rows that are elsewhere all starts share one pass: to read them costs more than anything.
     together = n if problem.rows.in_memory else 1
     group = GROUP_BYTES if is_host(like) else DEVICE_CHUNK_BYTES
@@ -127,22 +123,16 @@ def run_starts(
         warn_about_rank(ritz, plan.subspace_dim, max(n, m), centred=plan.center)
         run = delayed(_run_group)
         groups = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
-            run(problem, frames[first : first + size, ...], unit, plan, first, monitored, learn)
+            run(
+                problem, frames[first : first + size, ...], unit, plan, learn, first, progress,
+                fitted,
+            )
             for first in firsts
         )  # fmt: skip
         solutions = [found for group in groups for found in group]
-        best = solutions[0] if n_starts == 1 else (choose or first_of_the_best)(solutions)
-        if or_pooled and not plan.rules.leave_one_out:
-            best = _or_pooled(problem, best, pooled, learn)
-        return best
-
-
-@dataclass(frozen=True)
-class _Monitored:
-    """Who is told about the iterations, and what of."""
-
-    progress: FitProgress
-    fitted: Callable[[Array], dict[str, Any]]
+        solutions = solutions if choose is None else choose(solutions)
+        best = solutions[0] if len(solutions) == 1 else first_of_the_best(solutions)
+        return _or_pooled(problem, best, pooled, learn) if or_pooled else best
 
 
 def _run_group(
@@ -150,12 +140,13 @@ def _run_group(
     frames: Array,
     unit: float,
     plan: Plan,
-    first: int,
-    monitored: _Monitored,
     learn: Learn,
+    first: int,
+    progress: FitProgress,
+    fitted: Callable[[Array], dict[str, Any]],
 ) -> list[Solution]:
     """Anneal (if asked), alternate and refill empty subspaces, for starts in one product."""
-    monitor = monitored.progress.monitor(first, monitored.fitted)
+    monitor = progress.monitor(first, fitted)
     cooling = np.empty((0, frames.shape[0]))
     if plan.annealed:
         # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
@@ -170,7 +161,7 @@ def _run_group(
     for k, solution in enumerate(learn(problem, frames, monitor=monitor)):
         solutions.append(replace(solution, anneal_history=tuple(cooling[:, k].tolist())))
         if monitor is not None:
-            monitored.progress.end_start(first + k)
+            progress.end_start(first + k)
     return solutions
 
 
@@ -193,7 +184,7 @@ def _or_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) ->
     return replace(together, anneal_history=best.anneal_history)
 
 
-def first_of_the_best(solutions: Sequence[Solution]) -> Solution:
+def first_of_the_best(solutions: list[Solution]) -> Solution:
     """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
     lowest = min(solution.criterion for solution in solutions)
     enough = lowest + 1e-9 * abs(lowest)
@@ -249,12 +240,12 @@ def _affine_objective(problem: Problem, best: Solution, labels: Any, unit: float
 
 
 def warn_about(best: Solution, plan: Plan, lam: float) -> None:
-    """Warn about empty subspaces, subspaces that are one, and a run that did not converge."""
+    """Say what is wrong with the result of a fit."""
     empty = np.flatnonzero(to_numpy(best.counts) == 0)
     if len(empty):
         warn_user(
             f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
-            "lam or n_init",
+            "lam or n_init"
         )
     if not plan.affine:
         warn_where_together(best.frames, lam)

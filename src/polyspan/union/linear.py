@@ -30,13 +30,7 @@ from polyspan.data.prediction import by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
-from polyspan.union.prediction import UnionPrediction
-
-
-def _fills(model: LinearUnion) -> bool:
-    if not model._takes_missing:
-        raise AttributeError(f"{type(model).__name__} needs complete data: nothing is to be filled")
-    return True
+from polyspan.union.prediction import UnionPrediction, fills
 
 
 class LinearUnion(UnionPrediction):
@@ -46,8 +40,10 @@ class LinearUnion(UnionPrediction):
     mean_: Array
     anchors_: Array
     """Points of affine subspaces, (n_subspaces, n_features); not there for linear ones."""
-    _takes_missing = False
-    """Whether NaN marks missing entries, in training and in new data."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # A stream may have begun with too few samples to fit.
+        return hasattr(self, "bases_")
 
     def _prior(self) -> float:
         """Return ρ, the weight of filled-in entries."""
@@ -109,7 +105,9 @@ class LinearUnion(UnionPrediction):
                     basis = self.bases_[p, ...]
                     # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0,
                     # not the root of a rounding error.
-                    about = chunk if points is None else chunk - _scaled(points[p, :], scales)
+                    about = chunk
+                    if points is not None:
+                        about = chunk - points[p, :] * (1.0 if scales is None else scales)
                     residual = about - (about @ basis) @ transpose(basis)
                     norms = xp.linalg.vector_norm(residual, axis=1)
                     distances[which, p] = norms if scales is None else norms / scales[:, 0]
@@ -154,8 +152,11 @@ class LinearUnion(UnionPrediction):
                 out[fit.which, :] = unsorted(members, parts)
             return out
         if self._points() is not None:
-            members = members_of(self._nearest(X), n_subspaces)
-            parts = [self._on_affine(xp.take(X, own, axis=0), p) for p, own in enumerate(members)]
+            members, parts = members_of(self._nearest(X), n_subspaces), []
+            for p, own in enumerate(members):
+                basis, point = self.bases_[p, ...], self.anchors_[p, :]
+                about = xp.take(X, own, axis=0) - point
+                parts.append((about @ basis) @ transpose(basis) + point)
             return unsorted(members, parts)
         with self._limit_threads(X):
             stacked = Stacked.of(self.bases_[None, ...])
@@ -172,11 +173,7 @@ class LinearUnion(UnionPrediction):
                 out[which, :] = unsorted(members, parts)
         return out
 
-    def _on_affine(self, X: Array, p: int) -> Array:
-        basis, point = self.bases_[p, ...], self.anchors_[p, :]
-        return ((X - point) @ basis) @ transpose(basis) + point
-
-    @available_if(_fills)  # type: ignore[untyped-decorator]
+    @available_if(fills)  # type: ignore[untyped-decorator]
     @by_blocks
     def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.
@@ -231,10 +228,6 @@ class LinearUnion(UnionPrediction):
     def _limit_threads(self, X: Array) -> Any:
         n_subspaces, m, s = self.bases_.shape
         return limit_threads(pass_work(X.shape[0], m, n_subspaces * s))
-
-
-def _scaled(point: Array, scale: Array | None) -> Array:
-    return point if scale is None else scale * point
 
 
 def _row_scales(chunk: Array, eps: float, farthest: float) -> Array | None:

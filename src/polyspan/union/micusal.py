@@ -10,10 +10,10 @@ from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import NEEDS, Rules
+from polyspan.union._solve.alternation import NEEDS
 from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, Plan, check_plan, given_start, plan_of
+from polyspan.union.plan import CONSTRAINTS, check_plan, given_start, sized_plan
 from polyspan.union.reading import read
 from polyspan.union.streaming import partial_fit
 
@@ -71,7 +71,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Most iterations of the alternation, after annealing if any.
     tol : float, default=1e-6
         The alternation has converged when an iteration lowers the objective by no more than this
-        share of it.
+        fraction of it.
     forget_factor : float, default=1.0
         For `partial_fit` only: what everything remembered is multiplied by before each batch, so
         that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
@@ -197,15 +197,14 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         -------
         self : MiCUSaL
         """
-        plan = self._plan()
+        plan = sized_plan(self)
         data = read(self, X, self.subspace_dim, NEEDS[plan.rules.solver], copied=False)
         check_plan(plan, data)
-        rng = check_random_state(self.random_state)
         given = given_start(self.init, data, plan)
         problem, working = data.problem(
             float(self.lam), center=plan.center, affine=plan.affine, start=given
         )
-        starts = draw_starts(plan, problem, working, given, rng)
+        starts = draw_starts(plan, problem, working, given, check_random_state(self.random_state))
         progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
         best = run_starts(problem, working, starts, plan, progress)
         store(self, data, problem, working, plan, best)
@@ -214,20 +213,6 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         return self
 
     partial_fit = partial_fit
-
-    def _plan(self) -> Plan:
-        rules = Rules(self.solver, self.max_iter, float(self.tol), self.residual == "loo")
-        return plan_of(
-            self,
-            rules,
-            n_subspaces=self.n_subspaces,
-            subspace_dim=self.subspace_dim,
-            affine=self.affine,
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # A stream may have begun with too few samples to fit.
-        return hasattr(self, "bases_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -54,7 +54,7 @@ class Plan:
 
 
 class Parameters(Protocol):
-    """What the linear models have in common."""
+    """What all linear models have in common."""
 
     init: Any
     n_init: int | str
@@ -64,8 +64,27 @@ class Parameters(Protocol):
     n_jobs: int | None
 
 
+class SizedParameters(Parameters, Protocol):
+    """What those have in common that are told the sizes."""
+
+    n_subspaces: int
+    subspace_dim: int
+    affine: bool
+    solver: str
+    residual: str
+    max_iter: int
+    tol: float
+
+
+def sized_plan(model: SizedParameters) -> Plan:
+    """Return what the parameters of a model ask for that is told the sizes."""
+    solver = "power" if model.solver == "mm" else model.solver
+    rules = Rules(solver, model.max_iter, float(model.tol), model.residual == "loo")
+    return plan_of(model, rules, model.n_subspaces, model.subspace_dim, affine=model.affine)
+
+
 def plan_of(
-    model: Parameters, rules: Rules, *, n_subspaces: int, subspace_dim: int, affine: bool
+    model: Parameters, rules: Rules, n_subspaces: int, subspace_dim: int, *, affine: bool
 ) -> Plan:
     """Return what the parameters of a model ask for."""
     init, n_init = model.init, model.n_init
@@ -78,6 +97,7 @@ def plan_of(
     hottest, coldest = model.anneal_range if len(model.anneal_range) == 2 else (None, None)
     if not (isinstance(hottest, Real) and isinstance(coldest, Real)):
         raise ValueError(f"anneal_range={model.anneal_range} must hold two numbers")
+    hottest, coldest = float(hottest), float(coldest)
     if not 0 < coldest <= hottest < np.inf:
         raise ValueError(
             f"anneal_range={model.anneal_range} must be (first, last) temperature with "
@@ -91,7 +111,7 @@ def plan_of(
         n_starts=int(n_init),
         annealed=annealed,
         anneal_steps=model.anneal_steps,
-        anneal_range=(float(hottest), float(coldest)),
+        anneal_range=(hottest, coldest),
         rules=rules,
         n_jobs=model.n_jobs,
         n_columns=n_subspaces * (subspace_dim + affine),
@@ -161,12 +181,13 @@ def given_start(init: Any, data: Data, plan: Plan) -> Array | None:
 
 def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, affine: bool) -> Array:
     """Return given frames of the shape asked for, beside `like`, with orthonormal bases."""
+    names = "n_problems, n_subspaces" if len(shape) == 4 else "n_subspaces"
     columns = "subspace_dim + 1" if affine else "subspace_dim"
     if start.dtype.kind not in "fiu":
         raise ValueError(f"init has the type {start.dtype}: give real orthonormal bases")
     if start.shape != shape:
         raise ValueError(
-            f"init has the shape {start.shape}, but (n_subspaces, n_features, {columns}) is {shape}"
+            f"init has the shape {start.shape}, but ({names}, n_features, {columns}) is {shape}"
         )
     if not np.isfinite(start).all():
         raise ValueError("init contains NaN or infinity: give finite orthonormal bases")
@@ -177,7 +198,8 @@ def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, aff
             warn_user(
                 "the bases in init are not orthonormal: the nearest orthonormal ones are used"
             )
-        bases = orthonormalise(bases)
+        flat = namespace(bases).reshape(bases, (-1, *bases.shape[-2:]))
+        bases = namespace(bases).reshape(orthonormalise(flat), bases.shape)
     return join(bases, points)
 
 

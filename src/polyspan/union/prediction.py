@@ -12,6 +12,13 @@ from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.data.prediction import by_blocks
 
 
+def fills(model: UnionPrediction) -> bool:
+    """Tell whether a model has `impute`; the error says why not."""
+    if not model._takes_missing:
+        raise AttributeError(f"{type(model).__name__} needs complete data: nothing is to be filled")
+    return True
+
+
 class UnionPrediction(
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -19,6 +26,9 @@ class UnionPrediction(
     BaseEstimator,  # type: ignore[misc]
 ):
     """What follows from the nearest subspace and the distances to all of them, in any space."""
+
+    _takes_missing = False
+    """Whether NaN marks missing entries, in training and in new data."""
 
     def __getstate__(self) -> dict[str, Any]:
         # Lazy labels hold the way to all training samples, or these samples themselves.

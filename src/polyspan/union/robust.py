@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array
 from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import NEEDS, Rules, Solution, shifted
+from polyspan.union._solve.alternation import NEEDS, Solution, shifted
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, Plan, check_plan, given_start, plan_of
+from polyspan.union.plan import CONSTRAINTS, check_plan, given_start, sized_plan
 from polyspan.union.reading import read
 from polyspan.union.streaming import partial_fit
 
@@ -73,7 +73,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     max_iter : int, default=300
         Most (outer) iterations; the paper's tables fit 5 with `solver="grouse"`.
     tol : float, default=1e-6
-        Converged when an iteration changes F2 by no more than this share of it.
+        Converged when an iteration changes F2 by no more than this fraction of it.
     forget_factor : float, default=1.0
         For `partial_fit` only: what everything remembered is multiplied by before each batch, so
         that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
@@ -191,22 +191,18 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         -------
         self : RobustMiCUSaL
         """
-        plan, grouse = self._plan(), self.solver == "grouse"
+        plan, grouse = sized_plan(self), self.solver == "grouse"
         data = read(self, X, self.subspace_dim, NEEDS[plan.rules.solver], copied=True)
         check_plan(plan, data)
-        rng = check_random_state(self.random_state)
         given = given_start(self.init, data, plan)
         problem, working = data.problem(
             float(self.lam), center=plan.center, affine=plan.affine, start=given,
             prior=self._prior(), masked=grouse,
         )  # fmt: skip
-        starts = draw_starts(plan, problem, working, given, rng)
+        starts = draw_starts(plan, problem, working, given, check_random_state(self.random_state))
         progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
-        best = run_starts(
-            problem, working, starts, plan, progress,
-            learn=self._sweeps if grouse else None,
-            or_pooled=not grouse,  # Algorithm 3 ends where it ends
-        )  # fmt: skip
+        learn = self._sweeps if grouse else None
+        best = run_starts(problem, working, starts, plan, progress, learn=learn)
         store(self, data, problem, working, plan, best)
         progress.end()
         warn_about(best, plan, float(self.lam))
@@ -221,17 +217,6 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def _prior(self) -> float:
         return 0.0 if self.solver == "grouse" else float(self.fill_prior)
 
-    def _plan(self) -> Plan:
-        solver = {"mm": "power"}.get(self.solver, self.solver)
-        rules = Rules(solver, self.max_iter, float(self.tol), self.residual == "loo")
-        return plan_of(
-            self,
-            rules,
-            n_subspaces=self.n_subspaces,
-            subspace_dim=self.subspace_dim,
-            affine=self.affine,
-        )
-
     def _sweeps(self, problem: Problem, frames: Array, monitor: Monitor | None) -> list[Solution]:
         # Imported here: numba takes a second to load.
         from polyspan.union._solve.grouse import GrouseRules, learn_by_grouse
@@ -243,10 +228,6 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             learn_by_grouse(problem, start, rules, monitor=monitor and shifted(monitor, k))
             for k, start in enumerate(frames)
         ]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # A stream may have begun with too few samples to fit.
-        return hasattr(self, "bases_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -21,7 +21,7 @@ from polyspan.union._solve.memory import Memory, Past
 from polyspan.union._solve.observation import Observation
 from polyspan.union._solve.problem import batch_problem
 from polyspan.union._solve.shape import join
-from polyspan.union.plan import Plan, check_needs, check_plan
+from polyspan.union.plan import SizedParameters, check_needs, check_plan, sized_plan
 from polyspan.union.reading import Data
 
 # The first samples are kept until there are this many for each dimension of each subspace: an
@@ -33,7 +33,7 @@ MOST_TIMES = 10
 REFIT_FROM = 1.25
 # What may not change within a stream: everything that is remembered depends on it.
 FIXED = ("n_subspaces", "subspace_dim", "center", "affine")
-# Power steps per batch, and the share of the objective below which they are given up.
+# Power steps per batch, and the fraction of the objective below which they stop.
 MOST_STEPS = 20
 STEP_TOL = 1e-5
 
@@ -62,41 +62,32 @@ class Stream:
     def with_batch(self, X: np.ndarray, forget_factor: float) -> Stream:
         """Let the past fade and count a batch in, on a scale that suits both."""
         assert self.memory is not None
-        missing = np.isnan(X)
+        missing, eps = np.isnan(X), machine_epsilon(X)
         values = np.where(missing, X.dtype.type(0), X)
-        old = self._scaled_for(float(np.abs(values).max(initial=0.0)), machine_epsilon(X))
-        assert old.memory is not None
-        sums = (values * old.scale).sum(axis=0, dtype=np.float64)
+        largest = float(np.abs(values).max(initial=0.0))
+        scale, sums, memory = self.scale, self.sums, self.memory
+        fits = math.isfinite(largest * scale) and power_of_two_scale(largest * scale, eps) >= 1.0
+        if not fits:  # the squares of the batch would overflow on this scale
+            scale = power_of_two_scale(largest, eps)
+            by = scale / self.scale
+            sums, memory = by * sums, memory.scaled(by)
         return replace(
-            old,
-            sums=forget_factor * old.sums + sums,
-            counts=forget_factor * old.counts + (~missing).sum(axis=0),
-            memory=old.memory.faded(forget_factor),
+            self,
+            sums=forget_factor * sums + (values * scale).sum(axis=0, dtype=np.float64),
+            counts=forget_factor * self.counts + (~missing).sum(axis=0),
+            memory=memory.faded(forget_factor),
+            scale=scale,
         )
-
-    def _scaled_for(self, largest: float, eps: float) -> Stream:
-        """Lower the scale where the squares of a batch would overflow on it."""
-        assert self.memory is not None
-        brought = largest * self.scale
-        if math.isfinite(brought) and power_of_two_scale(brought, eps) >= 1.0:
-            return self
-        scale = power_of_two_scale(largest, eps)
-        by = scale / self.scale
-        return replace(self, scale=scale, sums=by * self.sums, memory=self.memory.scaled(by))
 
     def mean(self, dtype: Any) -> np.ndarray:
         """Return the weighted mean of what was observed of every feature, times `scale`."""
         return np.asarray(self.sums / np.maximum(self.counts, 1e-300), dtype=dtype)
 
 
-class Streaming(Protocol):
+class Streaming(SizedParameters, Protocol):
     """A linear model that can learn from a stream."""
 
-    n_subspaces: int
-    subspace_dim: int
     lam: float
-    center: bool
-    affine: bool
     forget_factor: float
     bases_: np.ndarray
     mean_: np.ndarray
@@ -109,21 +100,14 @@ class Streaming(Protocol):
     n_samples_seen_: int
     _stream: Stream
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from all samples at once."""
-
-    def _plan(self) -> Plan: ...
-
+    def _validate(self, X: Any, *, reset: bool, method: str) -> np.ndarray: ...
+    def _nearest(self, X: np.ndarray) -> np.ndarray: ...
     def _prior(self) -> float: ...
-
-    def _validate(self, X: Any, *, reset: bool, method: str) -> Any: ...
-
-    def _nearest(self, X: Any) -> Any: ...
 
 
 def _streamable(model: Streaming) -> bool:
     """Say why a model has no `partial_fit`; scikit-learn makes an AttributeError of it."""
-    check_needs(model._plan().rules, model.affine, "stream", 0)
+    check_needs(sized_plan(model).rules, model.affine, "stream", 0)
     return True
 
 
@@ -162,9 +146,10 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
     X = self._validate(X, reset=stream is None, method="partial_fit")
     if stream is None:
         _forget_fit(self)
-        check_plan(self._plan(), Data(X, X.shape[1], 10**9))
+        check_plan(sized_plan(self), Data(X, X.shape[1], 10**9))
         nothing = np.zeros(X.shape[1])
-        stream = Stream(0, _fixed_options(self), nothing, nothing, X[:0])
+        options = tuple(getattr(self, name) for name in FIXED)
+        stream = Stream(0, options, nothing, nothing, X[:0])
     _check_options(self, stream)
     X = _in_precision(X, stream)
     learned = (~np.isnan(X)).sum(axis=1) > self.subspace_dim
@@ -257,14 +242,10 @@ def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: floa
     return replace(stream, memory=stream.memory.with_samples(samples, weights, mean, found.labels))
 
 
-def _fixed_options(model: Streaming) -> tuple[Any, ...]:
-    return tuple(getattr(model, name) for name in FIXED)
-
-
 def _check_options(model: Streaming, stream: Stream) -> None:
     """Raise an error where a parameter was set that all that is remembered depends on."""
-    for name, now, before in zip(FIXED, _fixed_options(model), stream.options, strict=True):
-        if now != before:
+    for name, before in zip(FIXED, stream.options, strict=True):
+        if (now := getattr(model, name)) != before:
             raise ValueError(
                 f"{name}={now} was set within a stream that began with {name}={before}: set "
                 "it back, or begin a new stream with sklearn.clone(model)"

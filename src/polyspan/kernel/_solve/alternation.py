@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import Array, members_of, moved_to, namespace, to_numpy, transpose
+from polyspan.arrays import Array, members_of, moved_to, namespace, to_numpy
 from polyspan.geometry import submatrix
 from polyspan.kernel._solve.factor import Factor, leading_directions, updated_directions
-from polyspan.kernel._solve.subspaces import KernelSubspaces
+from polyspan.kernel._solve.subspaces import KernelSubspaces, squared_distance
 from polyspan.progress import Monitor
 from polyspan.union._solve.shape import ObjectiveWeights
 
@@ -31,11 +31,6 @@ class KernelRules:
     """Inner: stop when f3 falls by no more than this fraction."""
     floor: float = 0.0
     """Eigenvalues of G̃ up to this are rounding of the matrix before it was centred."""
-
-    @property
-    def weights(self) -> ObjectiveWeights:
-        """How an update weighs fit against closeness."""
-        return ObjectiveWeights.of(self.lam)
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,7 @@ def fit_bases(
 
     Returns the subspaces and f3 of the start and after every inner iteration.
     """
-    weights = rules.weights
+    weights = ObjectiveWeights.of(rules.lam)
     members = members_of(labels, n_subspaces)
     factors = [Factor.of(submatrix(G, c, c), rules.floor) for c in members]
     U = [leading_directions(f, rules.subspace_dim) for f in factors]
@@ -112,12 +107,8 @@ def _held_objective(
     residual = max(residual, 0.0)
     if not between:
         return residual if math.isinf(rules.lam) else rules.lam * residual
-    close = 0.0
-    for (a, b), block in between.items():
-        if a < b:
-            overlap = transpose(E[a]) @ block @ E[b]
-            larger = max(E[a].shape[1], E[b].shape[1])
-            close += max(larger - float(namespace(block).sum(overlap * overlap)), 0.0)
+    pairs = ((a, b) for a, b in between if a < b)
+    close = sum(squared_distance(E[a], between[a, b], E[b]) for a, b in pairs)
     return 2.0 * close + rules.lam * residual
 
 

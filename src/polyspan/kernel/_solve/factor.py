@@ -12,15 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from polyspan.arrays import (
-    Array,
-    identity,
-    is_numpy,
-    namespace,
-    top_eigenvectors,
-    transpose,
-)
-from polyspan.geometry import cholesky_or_none, leading_rank, symmetric_eigen
+from polyspan.arrays import Array, identity, is_numpy, namespace, top_eigenvectors, transpose
+from polyspan.geometry import cholesky_or_none, leading_eigen
 from polyspan.union._solve.krylov import leading_subspace
 from polyspan.union._solve.shape import ObjectiveWeights
 
@@ -61,14 +54,11 @@ class Factor:
 
     @classmethod
     def _thin(cls, G: Array, floor: float) -> Factor:
-        xp, n = namespace(G), G.shape[0]
-        if n == 0:
+        if G.shape[0] == 0:
             return cls(G, G, G)
-        values, vectors = symmetric_eigen(G)
-        rank = leading_rank(values, max(RANK_TOL * float(values[-1]), floor, 0.0))
-        values, vectors = values[n - rank :], vectors[:, n - rank :]
-        roots = xp.sqrt(values)
-        return cls(vectors * roots, transpose(vectors / roots), values * identity(rank, G))
+        values, vectors = leading_eigen(G, RANK_TOL, floor)
+        roots, unit = namespace(G).sqrt(values), identity(values.shape[0], G)
+        return cls(vectors * roots, transpose(vectors / roots), values * unit)
 
     @property
     def rank(self) -> int:

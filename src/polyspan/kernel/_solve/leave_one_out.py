@@ -21,7 +21,7 @@ from polyspan.arrays import (
     transpose,
     zeros,
 )
-from polyspan.geometry import leading_rank, orthonormal_columns, symmetric_eigen
+from polyspan.geometry import leading_eigen, orthonormal_columns
 from polyspan.union._solve.annealing import temperatures
 from polyspan.union._solve.krylov import leading_subspace
 from polyspan.union._solve.leave_one_out import SMALLEST_SLACK
@@ -52,12 +52,10 @@ class LeaveOneOut:
 
 def explicit_coordinates(G: Array, floor: float) -> Array:
     """Return rows Z with ZZᵀ = G̃, without the directions that rounding made."""
-    n = G.shape[0]
-    values, vectors = symmetric_eigen(G)
-    rank = leading_rank(values, max(RANK_TOL * float(values[-1]), floor, 0.0))
-    if not rank:
-        return zeros((n, 1), G)
-    return vectors[:, n - rank :] * namespace(G).sqrt(values[n - rank :])
+    values, vectors = leading_eigen(G, RANK_TOL, floor)
+    if not values.shape[0]:
+        return zeros((G.shape[0], 1), G)
+    return vectors * namespace(G).sqrt(values)
 
 
 def leave_one_out_labels(Z: Array, labels: Array, n_subspaces: int, s: int) -> LeaveOneOut:

@@ -1,5 +1,7 @@
 """Subspaces of a feature space, D_l = φ̃(Y_l)E_l, known by members and coefficients alone.
 
+Algorithm 4 (GKIOP) finds subspaces to start from.
+
 Everything is written in terms of the centred kernel matrix G̃ (Sec. IV-A): residuals are
 κ̃(y, y) - ‖E_lᵀψ̃_l(y)‖², distances s - ‖E_lᵀG̃_lp E_p‖².
 """
@@ -10,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.arrays import Array, moved_to, namespace, transpose
+from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
 from polyspan.geometry import submatrix
+from polyspan.kernel._solve.factor import Factor, leading_directions
 
 
 @dataclass(frozen=True)
@@ -36,20 +39,10 @@ class KernelSubspaces:
 
     def energies(self, K: Array) -> Array:
         """Return ‖E_lᵀψ̃_l‖² for every row of centred kernel values, (n, n_subspaces)."""
-        xp = namespace(K)
-        return xp.stack([xp.vecdot(p, p) for p in self.projections(K)], axis=1)
-
-    def overlap(self, G: Array, a: int, b: int) -> Array:
-        """Return D_aᵀD_b = E_aᵀG̃_abE_b."""
-        between = submatrix(G, self.members[a], self.members[b])
-        return transpose(self.coefs[a]) @ between @ self.coefs[b]
+        return energies(self.projections(K))
 
     def distances(self, G: Array) -> Array:
-        """Return the matrix of d_u between the subspaces.
-
-        For subspaces of different dimensions, as few members can leave them, d_u² is measured from
-        the larger one: max(s_l, s_p) - ‖D_lᵀD_p‖².
-        """
+        """Return the matrix of d_u between the subspaces."""
         return moved_to(np.sqrt(self._squared_distances(G)), G)
 
     def _squared_distances(self, G: Array) -> np.ndarray:
@@ -57,12 +50,61 @@ class KernelSubspaces:
         squares = np.zeros((n, n))
         for a in range(n):
             for b in range(a):
-                larger = max(self.coefs[a].shape[1], self.coefs[b].shape[1])
-                overlap = self.overlap(G, a, b)
-                value = larger - float(namespace(G).sum(overlap * overlap))
-                squares[a, b] = squares[b, a] = max(value, 0.0)
+                between = submatrix(G, self.members[a], self.members[b])
+                value = squared_distance(self.coefs[a], between, self.coefs[b])
+                squares[a, b] = squares[b, a] = value
         return squares
 
     def closeness(self, G: Array) -> float:
         """Return Σ_{l≠p} d_u², the first term of F3."""
         return float(self._squared_distances(G).sum())
+
+
+def energies(projections: list[Array]) -> Array:
+    """Return the squared norms of the projections on every subspace, (n, n_subspaces)."""
+    xp = namespace(projections[0])
+    return xp.stack([xp.vecdot(p, p) for p in projections], axis=1)
+
+
+def squared_distance(coefs: Array, between: Array, others: Array) -> float:
+    """Return d_u² of two subspaces, given their coefficients E and the block G̃_lp between them.
+
+    For subspaces of different dimensions, as few members can leave them, d_u² is measured from
+    the larger one: max(s_l, s_p) - ‖D_lᵀD_p‖².
+    """
+    overlap = transpose(coefs) @ between @ others
+    larger = max(coefs.shape[1], others.shape[1])
+    return max(float(larger - namespace(between).sum(overlap * overlap)), 0.0)
+
+
+def gkiop(
+    G: Array, n_subspaces: int, s: int, seeds: np.ndarray, *, floor: float = 0.0
+) -> KernelSubspaces:
+    """Algorithm 4: around each seed gather the s samples of the largest inner products.
+
+    Parameters
+    ----------
+    G : array of shape (n_samples, n_samples)
+        Centred kernel matrix.
+    seeds : array of n_subspaces distinct samples
+        The arbitrary elements of step 2. Where one has been gathered already by an earlier
+        subspace, the first sample that is left takes its place.
+    """
+    # Which sample comes next depends on the data: that is decided on the CPU, row by row of G̃.
+    left = np.ones(G.shape[0], dtype=bool)
+    members, coefs = [], []
+    for p in range(n_subspaces):
+        seed = int(seeds[p]) if left[seeds[p]] else int(np.flatnonzero(left)[0])
+        chosen = [seed]
+        left[seed] = False
+        sums = to_numpy(G[seed, :]).copy()
+        while len(chosen) < s and left.any():
+            best = int(np.argmax(np.where(left, sums, -np.inf)))
+            chosen.append(best)
+            left[best] = False
+            sums += to_numpy(G[best, :])
+        c = moved_to(chosen, G)
+        factor = Factor.of(submatrix(G, c, c), floor)
+        members.append(c)
+        coefs.append(factor.coefficients(leading_directions(factor, s)))
+    return KernelSubspaces(members, coefs)

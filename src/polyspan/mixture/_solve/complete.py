@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyspan.arrays import (
     Array,
@@ -14,6 +13,7 @@ from polyspan.arrays import (
     rows_at_once,
     transpose,
 )
+from polyspan.data.rows import Addable
 from polyspan.mixture._solve.gaussians import Gaussians, log_densities, soft_assign
 from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, low_rank
 
@@ -25,7 +25,7 @@ FEWEST = 1e-6
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Addable):
     """Weighted sums over samples, for every component."""
 
     counts: Array
@@ -34,11 +34,6 @@ class Moments:
     """Σ w x, shape (n_subspaces, n_features)."""
     second: Array
     """Σ w x xᵀ, shape (n_subspaces, n_features, n_features)."""
-
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(
-            self.counts + other.counts, self.first + other.first, self.second + other.second
-        )
 
 
 @dataclass(frozen=True)
@@ -54,16 +49,12 @@ class CompleteSamples:
         """Number of observed entries."""
         return int(self.X.shape[0] * self.X.shape[1])
 
-    def chunks(self, n_columns: int) -> Iterator[tuple[slice, Array]]:
-        """Yield (which rows, the rows)."""
-        for which in row_slices(self.X.shape[0], rows_at_once(self.X, n_columns)):
-            yield which, self.X[which, :]
-
     def expect(self, gaussians: Gaussians, beta: float = 1.0) -> tuple[float, Moments]:
         """Return the log-likelihood (tempered by β) and the sums that an update needs."""
         n_subspaces, _, s = gaussians.bases.shape
         value, total = 0.0, None
-        for _, rows in self.chunks(n_subspaces * (s + 2)):
+        for which in row_slices(self.X.shape[0], rows_at_once(self.X, n_subspaces * (s + 2))):
+            rows = self.X[which, :]
             responsibilities, logs = soft_assign(log_densities(rows, gaussians)[0], beta)
             value += float(float64_sum(logs))
             part = gather_moments(rows, responsibilities)
@@ -134,10 +125,5 @@ def keep_empty(new: Gaussians, old: Gaussians, counts: Array, rule: NoiseRule) -
     def choose(a: Array, b: Array) -> Array:
         return xp.where(xp.reshape(full, (-1,) + (1,) * (a.ndim - 1)), a, b)
 
-    return Gaussians(
-        new.log_weights,
-        choose(new.means, old.means),
-        choose(new.bases, old.bases),
-        choose(new.variances, old.variances),
-        choose(new.noise, old.noise) if rule.kind == "subspace" else new.noise,
-    )
+    names = ["means", "bases", "variances", *(["noise"] if rule.kind == "subspace" else [])]
+    return replace(new, **{name: choose(getattr(new, name), getattr(old, name)) for name in names})

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, transpose, zeros
 from polyspan.data.missing import Group
+from polyspan.mixture._solve.complete import CompleteSamples
 from polyspan.mixture._solve.gaussians import (
     LOG_2PI,
     Gaussians,
@@ -34,18 +35,8 @@ ROUNDING = 100.0
 LEAST_RESPONSIBILITY = 0.01
 
 
-class Samples(Protocol):
-    """What the loops ask of data: `CompleteSamples` or `MaskedSamples`."""
-
-    @property
-    def n_entries(self) -> int:
-        """Number of observed entries."""
-
-    def expect(self, gaussians: Gaussians, beta: float = 1.0) -> tuple[float, Any]:
-        """Return the log-likelihood and the sums for an update."""
-
-    def maximise(self, gaussians: Gaussians, sums: Any, shrinkage: Shrinkage) -> Gaussians:
-        """Return Gaussians with a higher penalised likelihood."""
+#: What the loops ask for expectations (`expect`) and updates (`maximise`).
+Samples = CompleteSamples | MaskedSamples
 
 
 @dataclass(frozen=True)
@@ -83,6 +74,7 @@ def run_em(
         Called after every iteration with (0, iteration, value, Gaussians); returning True stops.
     """
     gaussians, stopped = start, "max_iter"
+    sums: Any
     value, sums = samples.expect(gaussians)
     history = [value - shrinkage.penalty(gaussians)]
     enough = tol * samples.n_entries
@@ -114,6 +106,7 @@ def anneal(
     For a small β every sample belongs to several components; as β rises to 1 they separate.
     """
     gaussians = start
+    sums: Any
     for beta in betas:
         _, sums = samples.expect(gaussians, beta)
         gaussians = samples.maximise(gaussians, sums, shrinkage)

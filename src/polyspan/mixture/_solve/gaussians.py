@@ -9,8 +9,8 @@ lemma); no m×m matrix is ever inverted. A clean sample is :math:`\mu_l + W_l z`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from polyspan.arrays import (
@@ -24,6 +24,7 @@ from polyspan.arrays import (
     pass_work,
     row_slices,
     transpose,
+    unfilled,
     unsorted,
     zeros,
 )
@@ -62,9 +63,7 @@ class Gaussians:
 
     def with_noise(self, extra: float) -> Gaussians:
         """Return the distribution of samples with white noise of variance `extra` added."""
-        return Gaussians(
-            self.log_weights, self.means, self.bases, self.variances, self.noise + extra
-        )
+        return replace(self, noise=self.noise + extra)
 
     def degrees_of_freedom(self, extra: float | None) -> Array:
         """Return the trace of the map from a sample to its posterior mean, for every component.
@@ -216,20 +215,16 @@ class Posterior(NamedTuple):
     """Squared Mahalanobis distances, (n, L)."""
     factors: Array
     """E[D_lᵀ(clean - μ_l)], (L, n, s)."""
+    values: Array
+    """The rows about the mean, 0 where missing: (n, n_features)."""
     group: Group | None
     """Which rows of the chunk; None: all of them, and none has missing entries."""
 
-    def rows_of(self, chunk: Array) -> Array:
-        """Return the rows of the chunk that this posterior is about."""
-        if self.group is None:
-            return chunk
-        return namespace(chunk).take(chunk, self.group.rows, axis=0)
 
-
-def posteriors(
-    X: Array, mean: Array, gaussians: Gaussians
-) -> Iterator[tuple[slice, Iterator[Posterior]]]:
-    """Yield the posteriors of all rows, chunk by chunk; a chunk with missing entries in groups.
+def per_row(
+    X: Array, mean: Array, gaussians: Gaussians, compute: Callable[[Posterior], tuple[Array, ...]]
+) -> tuple[Array, ...]:
+    """Compute arrays from the posteriors of all rows, chunk by chunk, in the order of the rows.
 
     Parameters
     ----------
@@ -237,43 +232,38 @@ def posteriors(
         NaN where missing.
     mean : array of shape (n_features,)
         What the Gaussians are about.
+    compute : callable
+        Returns arrays with one entry for every row of a posterior.
     """
     xp = namespace(X)
     n_subspaces, m, s = gaussians.bases.shape
-    dtype = gaussians.bases.dtype
     size = chunk_rows(m, item_bytes(gaussians.bases), n_subspaces * (s + 2), host=is_host(X))
+    out: list[Array] = []
     with limit_threads(pass_work(X.shape[0], m, n_subspaces * s)):
         for which in row_slices(X.shape[0], size):
-            chunk = xp.astype(X[which, :] - mean, dtype, copy=False)
-            yield which, _chunk_posteriors(chunk, gaussians)
+            chunk = xp.astype(X[which, :] - mean, gaussians.bases.dtype, copy=False)
+            parts = [(part.group, compute(part)) for part in _chunk_posteriors(chunk, gaussians)]
+            for k, found in enumerate(zip(*(arrays for _, arrays in parts), strict=True)):
+                if len(out) == k:
+                    out.append(unfilled((X.shape[0], *found[0].shape[1:]), found[0]))
+                rows = [group.rows for group, _ in parts if group is not None]
+                out[k][which, ...] = unsorted(rows, list(found)) if rows else found[0]
+    return tuple(out)
 
 
 def _chunk_posteriors(chunk: Array, gaussians: Gaussians) -> Iterator[Posterior]:
+    """Yield the posterior of a complete chunk, or those of groups of rows with missing entries."""
     xp = namespace(chunk)
     observed = ~xp.isnan(chunk)
     if bool(xp.all(observed)):
         joint, squares, coordinates = log_densities(chunk, gaussians)
         gain = gaussians.variances / (gaussians.variances + gaussians.noise[:, None])
         factors = xp.permute_dims(coordinates * gain, (1, 0, 2))
-        yield Posterior(joint, squares, factors, None)
+        yield Posterior(joint, squares, factors, chunk, None)
         return
     n_subspaces, _, s = gaussians.bases.shape
     roots = xp.sqrt(gaussians.variances)[:, None, :]
     patterns = find_patterns(xp.where(observed, chunk, 0.0), observed)
     for group in patterns.groups(n_subspaces, s):
         joint, squares, z = posterior_factors(group, gaussians)
-        yield Posterior(joint, squares, z * roots, group)
-
-
-def gather_rows(
-    parts: Iterable[Posterior], compute: Callable[[Posterior], tuple[Array, ...]]
-) -> tuple[Array, ...]:
-    """Compute something for the rows of every posterior; return it in the order of the chunk."""
-    rows, found = [], []
-    for part in parts:
-        computed = compute(part)
-        if part.group is None:
-            return computed
-        rows.append(part.group.rows)
-        found.append(computed)
-    return tuple(unsorted(rows, list(pieces)) for pieces in zip(*found, strict=True))
+        yield Posterior(joint, squares, z * roots, group.values, group)

@@ -14,6 +14,7 @@ import numpy as np
 
 from polyspan.arrays import Array, float64_sum, identity, moved_to, namespace, transpose, zeros
 from polyspan.data.missing import Group, Patterns
+from polyspan.data.rows import Addable
 from polyspan.mixture._solve.complete import FEWEST, keep_empty, log_weights_of, negligible
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
@@ -25,7 +26,7 @@ from polyspan.mixture._solve.noise import NoiseRule, Shrinkage
 
 
 @dataclass(frozen=True)
-class FactorSums:
+class FactorSums(Addable):
     """Weighted sums over samples, for every component; k = s+1, the factors and a one."""
 
     counts: Array
@@ -38,15 +39,6 @@ class FactorSums:
     """Σ w x_j E[z̄] over those, shape (n_subspaces, n_features, k)."""
     squares: Array
     """Σ w x_j² over those, shape (n_subspaces, n_features)."""
-
-    def __add__(self, other: FactorSums) -> FactorSums:
-        return FactorSums(
-            self.counts + other.counts,
-            self.factors + other.factors,
-            self.systems + other.systems,
-            self.right + other.right,
-            self.squares + other.squares,
-        )
 
 
 @dataclass(frozen=True)
@@ -110,7 +102,7 @@ class MaskedSamples:
         undetermined = np.ones(systems.shape[2])
         undetermined[:s] = not shrinkage.weight
         systems = systems + unseen * moved_to(np.diag(undetermined), right, right.dtype)
-        fitted = _solve_rows(systems, right)
+        fitted = xp.linalg.solve(systems, right[..., None])[..., 0]  # one small system per feature
         residual = squares - xp.sum(fitted * right)
         W = fitted[:, :s]
         mean = fitted[:, s] if self.affine else xp.zeros_like(sums.right[p, :, 0])
@@ -151,9 +143,7 @@ def own_sums(
     weighted = extended * weights[:, None]
     if own.shared:
         spread = transpose(weighted) @ extended
-        spread = (
-            spread + xp.sum(weights) * _bordered(xp.permute_dims(covariances, (2, 0, 1)))[0, ...]
-        )
+        spread[:s, :s] += xp.sum(weights) * covariances[:, :, 0]
         systems = transpose(own.observed)[..., None] * spread
     else:
         each = transpose(weighted)[:, None, :] * transpose(extended)[None, :, :]
@@ -172,31 +162,17 @@ def stack_sums(parts: list[tuple[Array, Array, Array, Array, Array]]) -> FactorS
     return FactorSums(*(xp.stack([part[i] for part in parts]) for i in range(5)))
 
 
-def _bordered(a: Array) -> Array:
-    """Add a row and a column of zeros to every matrix of a stack."""
-    xp = namespace(a)
-    n, s = a.shape[:2]
-    a = xp.concat([a, zeros((n, 1, s), a)], axis=1)
-    return xp.concat([a, zeros((n, s + 1, 1), a)], axis=2)
-
-
 def _pseudo_samples(gaussians: Gaussians, shrinkage: Shrinkage, p: int) -> tuple[Array, Array]:
-    """Return κ E[z z^T], bordered by zeros, and κ E[e zᵀ] for e drawn from N(0, P)."""
-    xp = namespace(gaussians.bases)
+    """Return κ E[z zᵀ] and κ E[e zᵀ] for e drawn from N(0, P), bordered by zeros."""
     _, m, s = gaussians.bases.shape
-    if not shrinkage.weight:
-        return zeros((s + 1, s + 1), gaussians.bases), zeros((m, s + 1), gaussians.bases)
-    W, noise = gaussians.factors[p, ...], gaussians.noise[p]
-    inverse = noise / (gaussians.variances[p, :] + noise)  # A is diagonal for complete samples
-    gain = W * (inverse / noise)  # (m, s): z = gainᵀ e
-    along = shrinkage.times(gain)
-    spread = transpose(gain) @ along
-    spread = spread + inverse[:, None] * identity(s, spread)
-    last = zeros((m, 1), along)
-    return (
-        shrinkage.weight * _bordered(spread[None, ...])[0, ...],
-        shrinkage.weight * xp.concat([along, last], axis=1),
-    )
+    spread, along = zeros((s + 1, s + 1), gaussians.bases), zeros((m, s + 1), gaussians.bases)
+    if shrinkage.weight:
+        W, noise = gaussians.factors[p, ...], gaussians.noise[p]
+        inverse = noise / (gaussians.variances[p, :] + noise)  # A is diagonal for complete samples
+        gain = W * (inverse / noise)  # (m, s): z = gainᵀ e
+        along[:, :s] = shrinkage.times(gain)
+        spread[:s, :s] = transpose(gain) @ along[:, :s] + inverse[:, None] * identity(s, spread)
+    return shrinkage.weight * spread, shrinkage.weight * along
 
 
 def _from_factors(factors: Array) -> tuple[Array, Array]:
@@ -213,9 +189,3 @@ def _symmetric_root(a: Array) -> Array:
     xp = namespace(a)
     values, vectors = xp.linalg.eigh(a)
     return vectors * xp.sqrt(xp.where(values > 0, values, xp.zeros_like(values)))
-
-
-def _solve_rows(systems: Array, right: Array) -> Array:
-    """Solve one small system per row: (m, k, k) and (m, k) to (m, k)."""
-    xp = namespace(systems)
-    return xp.linalg.solve(systems, right[..., None])[..., 0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
-from polyspan.data.rows import columns_of
+from polyspan.data.rows import ArrayRows, columns_of
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union._solve.sums import Sums
 
@@ -96,10 +96,8 @@ def alternate(
     active = list(range(len(runs)))
     labels: Any = None
     for iteration in range(rules.max_iter + 1):
-        leverage = _leverage(problem, frames, labels) if rules.leave_one_out else None
-        labels, sums = problem.assign(
-            frames, with_products=not exact, leverage=leverage, membership=labels, keep=keep
-        )
+        before = labels if rules.leave_one_out else None
+        labels, sums = problem.assign(frames, with_products=not exact, before=before, keep=keep)
         values = to_numpy(problem.objective(frames, sums.energy)).tolist()
         still = []
         for k, start in enumerate(active):
@@ -180,32 +178,16 @@ class _Run:
         )
 
 
-def _leverage(problem: Problem, frames: Array, labels: Any) -> Any:
-    if labels is None:
-        return None
-    from polyspan.union._solve.leave_one_out import spread_block
-
-    spread, _ = problem.rows.reduce(spread_block, frames, problem.shape, labels)
-    return spread.leverage(affine=bool(problem.shape.n_points))
-
-
 def update_exactly(problem: Problem, frames: Array, labels: Any, start: int) -> Array:
     """Replace every basis of one start by leading eigenvectors; see `exact`."""
-    from polyspan.union._solve.exact import (
-        MemberMoments,
-        MemberRows,
-        Members,
-        exact_step,
-        moments_block,
-    )
+    from polyspan.union._solve.exact import MemberMoments, MemberRows, exact_step, moments_block
 
     rows, shape = problem.rows, problem.shape
     bases, points = shape.split(frames)
-    members: Members
-    if rows.in_memory:
+    if isinstance(rows, ArrayRows):
         own = labels[:, start]
-        complete, weights = rows.block.completed(bases, points, own)  # type: ignore[attr-defined]
-        members = MemberRows(complete, weights, own)
+        complete, weights = rows.block.completed(bases, points, own)
+        members: Any = MemberRows(complete, weights, own)
     else:
         moments, _ = rows.reduce(moments_block, frames, shape, labels, start)
         members = MemberMoments(moments, points)
@@ -246,12 +228,12 @@ def refill_empty(
         if not empty or solution.stopped != "converged" or left < 1:
             break
         bases, _ = problem.shape.split(solution.frames)
-        share = max(bases.shape[2], rows.n_rows // (2 * bases.shape[0]))
-        most = share * len(empty) if rows.in_memory else MOST_GATHERED
+        n_each = max(bases.shape[2], rows.n_rows // (2 * bases.shape[0]))
+        most = n_each * len(empty) if rows.in_memory else MOST_GATHERED
         worst, _ = rows.reduce(worst_block, solution.frames, problem.shape, most)
         frames = xp.asarray(solution.frames, copy=True)
         for k, p in enumerate(empty):
-            members = worst.samples[k :: len(empty), :][:share, :]
+            members = worst.samples[k :: len(empty), :][:n_each, :]
             frames[p, ...] = problem.shape.fit_basis(members, solution.frames[0, ...])
         (resumed,) = alternate(
             problem, frames[None, ...], replace(rules, max_iter=left), monitor=monitor

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from polyspan.arrays import Array, namespace, transpose
-from polyspan.union._solve.leave_one_out import spread_block
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union._solve.shape import Linear
 
@@ -74,13 +73,7 @@ def anneal(
     factor = 1.0 if math.isinf(problem.lam) else problem.lam
     history, kept = [], None
     for step, temperature in enumerate(schedule):
-        leverage = None
-        if kept is not None:
-            spread, _ = problem.rows.reduce(spread_block, frames, shape, kept)
-            leverage = spread.leverage(affine=bool(shape.n_points))
-        kept, sums = problem.soft_assign(
-            frames, temperature, leverage=leverage, membership=kept, keep=leave_one_out
-        )
+        kept, sums = problem.soft_assign(frames, temperature, before=kept, keep=leave_one_out)
         free = problem.objective(frames, sums.energy) + factor * temperature * sums.entropy
         history.append(free)
         frames = shape.step(frames, sums, weights)

@@ -23,7 +23,6 @@ from polyspan.arrays import (
     float64_sum,
     is_host,
     machine_epsilon,
-    members_of,
     moved_to,
     namespace,
     rows_at_once,
@@ -37,7 +36,7 @@ from polyspan.union._solve.annealing import POOLED_STEPS
 from polyspan.union._solve.observation import CompleteBlock, energies
 from polyspan.union._solve.problem import Problem
 from polyspan.union._solve.shape import Affine, ObjectiveWeights, shape_of
-from polyspan.union._solve.sums import Sums, member_mask, softmax
+from polyspan.union._solve.sums import Sums, gathered_sums, member_mask, softmax
 
 # On a CPU the members are gathered from this many terms of a product on. Where a product of one
 # problem and one run is smaller, the calls from Python cost more than multiplying by a mask.
@@ -93,12 +92,12 @@ class Batch:
         projections = xp.reshape(frames, (P, R * L * c, m)) @ transpose(self.X)
         projections = xp.reshape(projections, (P, R, L, c, self.X.shape[1]))
         if not self.affine:
-            return projections, _gains(projections)
+            return projections, energies(projections)
         bases, points = frames[..., :-1, :], frames[..., -1:, :]
         projections[..., :-1, :] -= bases @ transpose(points)
         lifted = 2.0 * projections[..., -1, :] - xp.sum(points * points, axis=-1)
         projections[..., -1, :] = 1.0
-        return projections, _gains(projections[..., :-1, :]) + lifted
+        return projections, energies(projections[..., :-1, :]) + lifted
 
     def gram(self, frames: Array) -> Array | None:
         """Return WᵀW of every run, which objective and step of linear subspaces need, or None."""
@@ -111,22 +110,15 @@ class Batch:
         self, frames: Array, projections: Array, labels: Array, gram: Array | None
     ) -> Array:
         """Take a power step with the members of every subspace; projections are overwritten."""
-        xp = namespace(frames)
-        P, R, L, c, m = frames.shape
+        P, _, L, c, m = frames.shape
         if not is_host(frames) or m * labels.shape[2] * L * c < GATHERED_FROM:
             members = member_mask(labels, L, frames.dtype)
             return self.soft_step(frames, projections, members, gram)
         products, sums = zeros(frames.shape, frames), zeros(frames.shape[:-1], frames)
         for p in range(P):
-            for r in range(R):
-                for q, members in enumerate(members_of(labels[p, r, :], L)):
-                    theirs = xp.take(projections[p, r, q, ...], members, axis=1)
-                    products[p, r, q, ...] = theirs @ xp.take(self.X[p, ...], members, axis=0)
-                    if self.affine:
-                        sums[p, r, q, :] = xp.sum(theirs, axis=1)
-        if self.affine:
-            return self._affine_step(frames, products, sums)
-        return self._linear_step(frames, products, gram)
+            sums[p, ...], own = gathered_sums(self.X[p, ...], projections[p, ...], labels[p, ...])
+            products[p, ...] = transpose(own)
+        return self._step(frames, products, sums, gram)
 
     def soft_step(
         self, frames: Array, projections: Array, weights: Array, gram: Array | None = None
@@ -136,9 +128,13 @@ class Batch:
         P, R, L, c, _ = frames.shape
         projections *= weights[:, :, :, None, :]
         products = xp.reshape(projections, (P, R * L * c, self.X.shape[1])) @ self.X
+        products = xp.reshape(products, frames.shape)
+        sums = xp.sum(projections, axis=4) if self.affine else None
+        return self._step(frames, products, sums, gram)
+
+    def _step(self, frames: Array, products: Array, sums: Array, gram: Array | None) -> Array:
         if self.affine:
-            products = xp.reshape(products, frames.shape)
-            return self._affine_step(frames, products, xp.sum(projections, axis=4))
+            return self._affine_step(frames, products, sums)
         return self._linear_step(frames, products, gram)
 
     def _linear_step(self, frames: Array, products: Array, gram: Array | None) -> Array:
@@ -210,13 +206,6 @@ class Batch:
         """Return the objective of every problem below which its data are fitted to rounding."""
         weight = 1.0 if math.isinf(self.lam) else self.lam
         return 4.0 * machine_epsilon(self.X) * weight * to_numpy(self.total)
-
-
-def _gains(projections: Array) -> Array:
-    """Return squared norms of projections, (P, R, L, n)."""
-    xp = namespace(projections)
-    P, R, L, s, n = projections.shape
-    return xp.reshape(energies(xp.reshape(projections, (P * R, L, s, n))), (P, R, L, n))
 
 
 def _runs_wide(frames: Array) -> Array:

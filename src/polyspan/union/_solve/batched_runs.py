@@ -8,7 +8,7 @@ are given up from time to time.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,15 +37,30 @@ IDLE_FRACTION_APART = 0.5
 
 @dataclass(frozen=True)
 class Runs:
-    """Where all runs ended; NumPy arrays but for the frames."""
+    """Where runs ended, one after the other; the starts of a problem stand side by side."""
 
     frames: Array
-    """Frames as rows: (n_problems, n_starts, n_subspaces, n_columns, n_features)."""
+    """Frames as rows: (n_runs, n_subspaces, n_columns, n_features)."""
     objective: np.ndarray
     n_iter: np.ndarray
     converged: np.ndarray
-    counts: np.ndarray
-    """Samples per subspace: (n_problems, n_starts, n_subspaces)."""
+    counts: Array
+    """Samples per subspace: (n_runs, n_subspaces)."""
+
+    def take(self, which: np.ndarray) -> Runs:
+        """Return some of the runs."""
+        fields = vars(self).values()
+        return Runs(*(namespace(a).take(a, moved_to(which, a), axis=0) for a in fields))
+
+    @classmethod
+    def joined(cls, parts: list[Runs]) -> Runs:
+        """Return the runs of all parts as one."""
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*(namespace(column[0]).concat(column, axis=0) for column in columns))
+
+    def empty(self) -> np.ndarray:
+        """Tell which subspaces have no samples, (n_runs, n_subspaces)."""
+        return np.asarray(to_numpy(self.counts) == 0)
 
 
 def learn(batch: Batch, frames: Array, rules: Rules, max_bytes: int) -> Runs:
@@ -62,156 +77,92 @@ def learn(batch: Batch, frames: Array, rules: Rules, max_bytes: int) -> Runs:
 
 def _alternate(batch: Batch, frames: Array, rules: Rules, max_bytes: int) -> Runs:
     """Assign and step until every run is over; such runs leave the products."""
-    finished, rounding = _Finished(frames), batch.rounding()
-    n_starts = frames.shape[1]
-    active = _Active(batch, frames, np.arange(math.prod(frames.shape[:2])))
-    previous = np.full(active.runs.shape, np.inf)
+    xp, n_starts, rounding = namespace(frames), frames.shape[1], batch.rounding()
+    # The run in every slot of a grid of problems and starts; -1 where it is over.
+    runs = np.arange(math.prod(frames.shape[:2])).reshape(frames.shape[:2])
+    previous = np.full(runs.shape, np.inf)
+    ended, order = [], []
     for iteration in range(rules.max_iter + 1):
-        here = active.batch
-        labels, energy, projections = nearest(here, active.frames)
-        gram = here.gram(active.frames)
-        values = to_numpy(here.objective(active.frames, energy, gram))
-        own = rounding[np.maximum(active.runs, 0) // n_starts]
+        labels, energy, projections = nearest(batch, frames)
+        gram = batch.gram(frames)
+        values = to_numpy(batch.objective(frames, energy, gram))
+        own = rounding[np.maximum(runs, 0) // n_starts]
         smallest = np.maximum(rules.tol * np.abs(values), own)
         settled = (previous - values <= smallest) & (iteration > 0)
-        over = active.busy & (settled | (iteration == rules.max_iter))
+        over = (runs >= 0) & (settled | (iteration == rules.max_iter))
         if over.any():
-            finished.record(active, over, labels, values, settled, iteration)
-            active.runs[over] = -1
-        if not active.busy.any():
+            which = moved_to(np.flatnonzero(over), labels)
+            theirs = xp.take(xp.reshape(labels, (-1, labels.shape[2])), which, axis=0)
+            counts = xp.sum(one_hot(theirs, frames.shape[2], xp.int64), axis=1)
+            n_iter = np.full(int(over.sum()), iteration)
+            kept = _of_slots(frames, which)
+            ended.append(Runs(kept, values[over], n_iter, settled[over], counts))
+            order.append(runs[over])
+            runs[over] = -1
+        if (runs < 0).all():
             break
-        active.frames = here.hard_step(active.frames, projections, labels, gram)
-        previous = active.compact(values, max_bytes)
-    return finished.runs()
+        frames, previous = batch.hard_step(frames, projections, labels, gram), values
+        slots = _slots_to_keep(runs >= 0, batch, max_bytes)
+        if slots is not None:
+            batch = batch.take(slots[:, 0] // runs.shape[1])
+            runs, previous = runs.ravel()[slots], values.ravel()[slots]
+            chosen = _of_slots(frames, moved_to(slots.ravel(), frames))
+            frames = xp.reshape(chosen, (*slots.shape, *frames.shape[2:]))
+    return Runs.joined(ended).take(np.argsort(np.concatenate(order)))
 
 
-class _Active:
-    """The runs that are under way, in a grid of problems and of slots for their starts."""
+def _slots_to_keep(busy: np.ndarray, batch: Batch, max_bytes: int) -> np.ndarray | None:
+    """Return the slots that are left where it pays to give up idle ones, or None.
 
-    def __init__(self, batch: Batch, frames: Array, runs: np.ndarray) -> None:
-        self.batch, self.frames = batch, frames
-        self.runs = runs.reshape(frames.shape[:2])
-        """Number of the run in every slot; -1 where it is over."""
-
-    @property
-    def busy(self) -> np.ndarray:
-        return np.asarray(self.runs >= 0)
-
-    def compact(self, values: np.ndarray, max_bytes: int) -> np.ndarray:
-        """Give up idle slots where that pays; return the values of those that are left."""
-        xp = namespace(self.frames)
-        busy = self.busy
-        data = int(busy.sum()) * math.prod(self.batch.X.shape[1:]) * item_bytes(self.batch.X)
-        apart = busy.shape[1] > 1 and data <= max_bytes
-        if apart and busy.mean() <= 1.0 - IDLE_FRACTION_APART:
-            problems, _ = np.nonzero(busy)
-            which = moved_to(np.flatnonzero(busy), self.frames)
-            self.frames = xp.take(_in_one_row(self.frames), which, axis=0)[:, None, ...]
-            self.runs, values = self.runs[busy][:, None], values[busy][:, None]
-        elif busy.any(axis=1).mean() <= 1.0 - IDLE_FRACTION:
-            problems = np.flatnonzero(busy.any(axis=1))
-            self.frames = xp.take(self.frames, moved_to(problems, self.frames), axis=0)
-            self.runs, values = self.runs[problems], values[problems]
-        else:
-            return values
-        self.batch = self.batch.take(problems)
-        return values
+    The slots are numbered row by row; those in one row of the result belong to one problem.
+    """
+    data = int(busy.sum()) * math.prod(batch.X.shape[1:]) * item_bytes(batch.X)
+    apart = busy.shape[1] > 1 and data <= max_bytes
+    if apart and busy.mean() <= 1.0 - IDLE_FRACTION_APART:
+        return np.flatnonzero(busy)[:, None]
+    if busy.any(axis=1).mean() <= 1.0 - IDLE_FRACTION:
+        return np.arange(busy.size).reshape(busy.shape)[busy.any(axis=1)]
+    return None
 
 
-def _in_one_row(frames: Array) -> Array:
-    """Return the frames of all slots along one axis: (n_slots, n_subspaces, c, n_features)."""
-    return namespace(frames).reshape(frames, (-1, *frames.shape[2:]))
-
-
-@dataclass
-class _Finished:
-    """What is known about the runs that are over."""
-
-    like: Array
-    """Frames of all runs, for their shape."""
-    frames: list[Array] = field(default_factory=list)
-    counts: list[Array] = field(default_factory=list)
-    order: list[np.ndarray] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.shape = tuple(self.like.shape[:2])
-        n = self.shape[0] * self.shape[1]
-        self.objective = np.empty(n)
-        self.n_iter = np.empty(n, dtype=np.int64)
-        self.converged = np.empty(n, dtype=bool)
-
-    def record(
-        self,
-        active: _Active,
-        over: np.ndarray,
-        labels: Array,
-        values: np.ndarray,
-        settled: np.ndarray,
-        iteration: int,
-    ) -> None:
-        """Store the runs that are over."""
-        xp = namespace(labels)
-        runs, which = active.runs[over], moved_to(np.flatnonzero(over), labels)
-        self.objective[runs], self.converged[runs] = values[over], settled[over]
-        self.n_iter[runs] = iteration
-        own = xp.take(xp.reshape(labels, (-1, labels.shape[2])), which, axis=0)
-        self.counts.append(xp.sum(one_hot(own, self.like.shape[2], xp.int64), axis=1))
-        self.frames.append(xp.take(_in_one_row(active.frames), which, axis=0))
-        self.order.append(runs)
-
-    def runs(self) -> Runs:
-        """Return all runs in their order."""
-        xp = namespace(self.like)
-        back = np.argsort(np.concatenate(self.order))
-        frames = xp.concat(self.frames, axis=0)
-        frames = xp.take(frames, moved_to(back, frames), axis=0)
-        return Runs(
-            xp.reshape(frames, self.like.shape),
-            self.objective.reshape(self.shape),
-            self.n_iter.reshape(self.shape),
-            self.converged.reshape(self.shape),
-            to_numpy(xp.concat(self.counts, axis=0))[back].reshape(*self.shape, -1),
-        )
+def _of_slots(frames: Array, which: Array) -> Array:
+    """Return the frames of some slots of the grid, (n, n_subspaces, n_columns, n_features)."""
+    xp = namespace(frames)
+    return xp.take(xp.reshape(frames, (-1, *frames.shape[2:])), which, axis=0)
 
 
 def _refilled(batch: Batch, runs: Runs, rules: Rules) -> Runs:
     """Refill empty subspaces, run by run: few have any."""
-    empty = np.argwhere((runs.counts == 0).any(axis=2) & runs.converged)
+    empty = np.flatnonzero(runs.empty().any(axis=1) & runs.converged)
+    n_starts = len(runs.objective) // batch.X.shape[0]
     if len(empty):
         runs = replace(runs, frames=namespace(batch.X).asarray(runs.frames, copy=True))
-    for p, r in empty.tolist():
-        problem, value = batch.problem(p), float(runs.objective[p, r])
-        labels = nearest(batch.take(np.array([p])), runs.frames[p : p + 1, r : r + 1, ...])[0]
+    for k in empty.tolist():
+        p, value = k // n_starts, float(runs.objective[k])
+        labels = nearest(batch.take(np.array([p])), runs.frames[k : k + 1, None, ...])[0]
         reached = Solution(
-            frames=transpose(runs.frames[p, r, ...]),
+            frames=transpose(runs.frames[k, ...]),
             labels=labels[0, 0, :],
-            counts=moved_to(runs.counts[p, r], batch.X),
+            counts=runs.counts[k, :],
             objective=value,
             criterion=value,
             history=(value,),
-            n_iter=int(runs.n_iter[p, r]),
+            n_iter=int(runs.n_iter[k]),
             stopped="converged",
         )
-        found = refill_empty(problem, reached, rules)
-        if found is reached:
-            continue
-        runs.frames[p, r, ...] = transpose(found.frames)
-        runs.objective[p, r], runs.n_iter[p, r] = found.objective, found.n_iter
-        runs.converged[p, r] = found.stopped == "converged"
-        runs.counts[p, r] = to_numpy(found.counts)
+        found = refill_empty(batch.problem(p), reached, rules)
+        runs.frames[k, ...], runs.counts[k, :] = transpose(found.frames), found.counts
+        runs.objective[k], runs.n_iter[k] = found.objective, found.n_iter
+        runs.converged[k] = found.stopped == "converged"
     return runs
 
 
-def best_of(runs: Runs) -> Runs:
+def best_of(runs: Runs, n_starts: int) -> Runs:
     """Return the lowest run of every problem; of runs that met in one optimum the first."""
-    xp = namespace(runs.frames)
-    lowest = runs.objective.min(axis=1, keepdims=True)
-    chosen = (runs.objective <= lowest + 1e-9 * np.abs(lowest)).argmax(axis=1)
-    problems = np.arange(len(chosen))
-    at = moved_to(problems * runs.objective.shape[1] + chosen, runs.frames)
-    frames = xp.take(_in_one_row(runs.frames), at, axis=0)[:, None, ...]
-    fields = (runs.objective, runs.n_iter, runs.converged, runs.counts)
-    return Runs(frames, *(f[problems, chosen][:, None] for f in fields))
+    values = runs.objective.reshape(-1, n_starts)
+    lowest = values.min(axis=1, keepdims=True)
+    chosen = (values <= lowest + 1e-9 * np.abs(lowest)).argmax(axis=1)
+    return runs.take(np.arange(len(chosen)) * n_starts + chosen)
 
 
 def or_pooled(
@@ -226,25 +177,15 @@ def or_pooled(
     pooled, residual
         What `pool` found; the residuals as a NumPy array.
     """
-    xp = namespace(best.frames)
     value = residual * (1.0 if math.isinf(batch.lam) else batch.lam)
-    above = np.flatnonzero(~(best.objective[:, 0] <= value * (1 + 1e-9)))
+    above = np.flatnonzero(~(best.objective <= value * (1 + 1e-9)))
     if not len(above):
         return best
-    bases = transpose(xp.take(pooled, moved_to(above, pooled), axis=0))
-    copies = near_copies(bases, best.frames.shape[2])
+    bases = transpose(namespace(pooled).take(pooled, moved_to(above, pooled), axis=0))
+    copies = near_copies(bases, best.frames.shape[1])
     if batch.affine:
         copies = join(copies, zeros(copies.shape[:-1], copies))
-    some = batch.take(above)
-    found = learn(some, transpose(copies)[:, None, ...], rules, max_bytes)
+    found = learn(batch.take(above), transpose(copies)[:, None, ...], rules, max_bytes)
     order = np.arange(len(value))
     order[above] = len(value) + np.arange(len(above))
-    frames = xp.concat([best.frames, found.frames], axis=0)
-    pairs = [
-        (best.objective, found.objective),
-        (best.n_iter, found.n_iter),
-        (best.converged, found.converged),
-        (best.counts, found.counts),
-    ]
-    fields = (np.concatenate(pair)[order] for pair in pairs)
-    return Runs(xp.take(frames, moved_to(order, frames), axis=0), *fields)
+    return Runs.joined([best, found]).take(order)

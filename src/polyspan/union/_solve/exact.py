@@ -8,13 +8,14 @@ sums over them, from one pass over rows that are not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from polyspan.arrays import (
     Array,
     identity,
     machine_epsilon,
     namespace,
+    row_slices,
     sum_of_squares,
     top_eigenvectors,
     transpose,
@@ -34,25 +35,9 @@ PRODUCTS_FROM = 10
 MAX_CYCLES = 100
 
 
-class Members(Protocol):
-    """The members of every subspace of one start."""
-
-    def count(self, p: int) -> int:
-        """Return the number of members."""
-
-    def total(self, p: int) -> tuple[Array, Array]:
-        """Return Σ w y and Σ w (of shape (1,))."""
-
-    def rows(self, p: int, point: Array | None) -> list[Array] | None:
-        """Return √w (y - point) of the members in parts, or None where they are not at hand."""
-
-    def scatter(self, p: int, point: Array | None) -> Array:
-        """Return Σ w (y - point)(y - point)ᵀ."""
-
-
 @dataclass(frozen=True)
 class MemberRows:
-    """Members that are at hand."""
+    """The members of every subspace of one start, where they are at hand."""
 
     block: Any
     """Complete."""
@@ -62,8 +47,7 @@ class MemberRows:
 
     def count(self, p: int) -> int:
         """Return the number of members."""
-        xp = namespace(self.labels)
-        return int(xp.sum(xp.astype(self.labels == p, xp.int64)))
+        return int(namespace(self.labels).count_nonzero(self.labels == p))
 
     def total(self, p: int) -> tuple[Array, Array]:
         """Return the sum of the members and of their weights, (1,)."""
@@ -94,10 +78,8 @@ class MemberRows:
         return total
 
     def _parts(self, p: int) -> Any:
-        xp = namespace(self.labels)
-        n, block = self.labels.shape[0], self.block
-        for start in range(0, n, block.size):
-            which = slice(start, min(n, start + block.size))
+        xp, block = namespace(self.labels), self.block
+        for which in row_slices(self.labels.shape[0], block.size):
             own = xp.nonzero(self.labels[which] == p)[0]
             members = xp.take(block.X[which, :], own, axis=0)
             if block.mean is not None:
@@ -119,7 +101,7 @@ class Moments(Addable):
 
 @dataclass(frozen=True)
 class MemberMoments:
-    """Members of which only sums are here."""
+    """The members of every subspace of one start, where only sums over them are here."""
 
     moments: Moments
     about: Array | None
@@ -149,6 +131,10 @@ class MemberMoments:
         return scatter - cross - transpose(cross) + self.moments.mass[p] * outer
 
 
+#: Members, by what is known of them.
+Members = MemberRows | MemberMoments
+
+
 def moments_block(
     block: Any, frames: Array, shape: Any, labels: Array, start: int
 ) -> tuple[Moments, None]:
@@ -161,23 +147,21 @@ def moments_block(
     start : int
         Which of the starts.
     """
+    xp = namespace(frames)
     bases, points = shape.split(frames)
     own = labels[:, start]
     complete, weights = block.completed(bases, points, own)
-    return sum_moments(MemberRows(complete, weights, own), bases.shape[0], points), None
-
-
-def sum_moments(members: MemberRows, n_subspaces: int, about: Array | None) -> Moments:
-    """Sum over the members of every subspace."""
-    xp = namespace(members.block.X)
-    counts = [members.count(p) for p in range(n_subspaces)]
-    points = [None if about is None else about[p, :] for p in range(n_subspaces)]
-    scatters = [members.scatter(p, points[p]) for p in range(n_subspaces)]
-    totals, masses = zip(*(members.total(p) for p in range(n_subspaces)), strict=True)
-    mass = xp.concat(masses, axis=0)
-    total = xp.stack(totals)
-    total = total if about is None else total - mass[:, None] * about
-    return Moments(xp.asarray(counts), mass, total, xp.stack(scatters))
+    members, subspaces = MemberRows(complete, weights, own), range(bases.shape[0])
+    about = [None if points is None else points[p, :] for p in subspaces]
+    totals, masses = zip(*(members.total(p) for p in subspaces), strict=True)
+    mass, total = xp.concat(masses, axis=0), xp.stack(totals)
+    sums = Moments(
+        xp.asarray([members.count(p) for p in subspaces]),
+        mass,
+        total if points is None else total - mass[:, None] * points,
+        xp.stack([members.scatter(p, about[p]) for p in subspaces]),
+    )
+    return sums, None
 
 
 def residual_block(
@@ -202,7 +186,9 @@ def residual_block(
 
 
 def exact_step(members: Members, frames: Array, shape: Any, weights: ObjectiveWeights) -> Array:
-    """Replace every basis in turn by the top eigenvectors of its A_l, for one start.
+    """Replace every point (of affine subspaces) and basis in turn by the best, for one start.
+
+    The best basis is that of the top eigenvectors of A_l, the other subspaces fixed.
 
     Parameters
     ----------
@@ -210,20 +196,12 @@ def exact_step(members: Members, frames: Array, shape: Any, weights: ObjectiveWe
     """
     updated = namespace(frames).asarray(frames, copy=True)
     for p in range(frames.shape[0]):
-        updated[p, ...] = exact_frame(members, updated, p, shape, weights)
+        bases, points = shape.split(updated)
+        point = draw = None
+        if points is not None:
+            point, draw = shape.move_point(updated, p, *members.total(p), weights)
+        updated[p, ...] = join(exact_basis(members, bases, p, point, weights, draw), point)
     return updated
-
-
-def exact_frame(
-    members: Members, frames: Array, p: int, shape: Any, weights: ObjectiveWeights
-) -> Array:
-    """Return the best frame of subspace p, the others fixed: its point, then its basis."""
-    bases, points = shape.split(frames)
-    point = draw = None
-    if points is not None:
-        total, mass = members.total(p)
-        point, draw = shape.move_point(frames, p, total, mass, weights)
-    return join(exact_basis(members, bases, p, point, weights, draw), point)
 
 
 def exact_basis(
@@ -261,7 +239,6 @@ def exact_basis(
         if draw is not None:
             matrix = matrix + draw(identity(m, bases))
         return top_eigenvectors(matrix, s)[1]
-
     return _by_products(rows, others, old, weights, draw, p)
 
 

@@ -44,7 +44,7 @@ def leading_subspace(
     """Find the leading eigenvectors of a semidefinite operator by restarted block Krylov.
 
     Span [V, AV, …, AᵏV], take the best vectors in it (Rayleigh-Ritz), start again from them,
-    until ‖AV - VΘ‖ is a small share of ‖Θ‖: the root of the rounding unit, since the trace of
+    until ‖AV - VΘ‖ is a small fraction of ‖Θ‖: the root of the rounding unit, since the trace of
     VᵀAV, which is what an update maximises, errs by its square.
 
     Parameters
@@ -55,7 +55,7 @@ def leading_subspace(
         The better it is, the fewer products are needed.
     max_cycles : int
     near : float, default=inf
-        Give up at once if the start is not this good, as a share of ‖Θ‖.
+        Give up at once if the start is not this good, as a fraction of ‖Θ‖.
     """
     xp = namespace(start)
     n, s = start.shape

@@ -29,8 +29,15 @@ from polyspan.arrays import (
 )
 from polyspan.data.missing import Holes, recurring_patterns
 from polyspan.union._solve.observation import CompleteBlock
-from polyspan.union._solve.small_systems import pairwise_products, solve_packed
-from polyspan.union._solve.sums import member_mask
+from polyspan.union._solve.small_systems import (
+    AffineTerms,
+    from_missing,
+    inverses,
+    packed_systems,
+    pairwise_products,
+    solve_packed,
+)
+from polyspan.union._solve.sums import member_mask, totals_of
 
 
 @dataclass(frozen=True)
@@ -92,8 +99,12 @@ class MaskedBlock:
         starts, n_subspaces, m, s = bases.shape
         flat = xp.reshape(bases, (starts * n_subspaces, m, s))
         pairs = pairwise_products(flat)
-        inverse = None if self.shared is None else self._inverses(pairs)
-        affine = None if points is None else _AffineTerms.of(self, flat, points)
+        inverse = None
+        if self.shared is not None:
+            inverse = inverses(
+                packed_systems(pairs, xp.astype(self.shared, flat.dtype), self.prior)
+            )
+        affine = None if points is None else AffineTerms.of(flat, points, self.prior)
         for which in self._slices(flat.shape[0], s):
             values = self.values[which, :]
             missing = xp.astype(self.missing[which, :], values.dtype)
@@ -102,7 +113,7 @@ class MaskedBlock:
                 cross, lift = affine.at(values, missing)
                 right = right + cross
             if inverse is None or self.patterns is None:
-                systems = self._systems(pairs, missing)
+                systems = packed_systems(pairs, missing, self.prior)
                 theta = solve_packed(systems, xp.asarray(right, copy=True))
             else:
                 own = xp.take(inverse, self.patterns[which], axis=1)  # (k, n, s, s)
@@ -121,45 +132,6 @@ class MaskedBlock:
         per_row = item_bytes(self.values) * (2 * m + 2 * k * s * (s + 1))
         bound = CHUNK_MAX_BYTES if is_host(self.values) else DEVICE_CHUNK_BYTES
         return row_slices(n, max(1, min(rows_at_once(self.values), bound // per_row)))
-
-    def _systems(self, pairs: Array, missing: Array) -> Array:
-        """Return I - (1-ρ) [D]ᵀ[D] over the missing rows, packed: (k, s(s+1)/2, n).
-
-        Since D is orthonormal this is the Gram matrix over the observed rows (plus the prior), and
-        where little is missing it is near the identity and loses no digits.
-        """
-        xp = namespace(pairs)
-        k, t, m = pairs.shape
-        gram = xp.reshape(
-            xp.reshape(pairs, (k * t, m)) @ transpose(missing), (k, t, missing.shape[0])
-        )
-        return self._shifted(gram)
-
-    def _shifted(self, gram: Array) -> Array:
-        """Turn packed [D]ᵀ[D] over the missing rows into the systems, in place."""
-        gram *= -(1.0 - self.prior)
-        s = int((2 * gram.shape[1]) ** 0.5)
-        # Where |Ω| ≤ s and there is no prior the system is singular; such rows are not learned
-        # from, but new ones may come: the smallest shift keeps their coefficients finite.
-        unit = 1.0 + 4.0 * namespace(gram).finfo(gram.dtype).eps
-        for i in range(s):
-            gram[:, i * s - i * (i - 1) // 2, :] += unit
-        return gram
-
-    def _inverses(self, pairs: Array) -> Array:
-        """Return the inverse of every system of every shared pattern: (k, n_patterns, s, s)."""
-        xp = namespace(pairs)
-        systems = self._systems(pairs, xp.astype(self.shared, pairs.dtype))
-        k, t, n = systems.shape
-        s = int((2 * t) ** 0.5)
-        full = zeros((k, n, s, s), pairs)
-        position = 0
-        for i in range(s):
-            for j in range(i, s):
-                full[:, :, i, j] = systems[:, position, :]
-                full[:, :, j, i] = systems[:, position, :]
-                position += 1
-        return xp.linalg.inv(full)
 
     def filled(
         self, values: Array, missing: Array, basis: Array, point: Array | None, theta: Array
@@ -192,7 +164,7 @@ class MaskedBlock:
         """
         n_subspaces, _, s = bases.shape
         pairs = pairwise_products(bases)
-        affine = None if points is None else _AffineTerms.of(self, bases, points[None, ...])
+        affine = None if points is None else AffineTerms.of(bases, points, self.prior)
         for which in self._slices(1, s):
             own = labels[which]
             members = [rows + which.start for rows in members_of(own, n_subspaces)]
@@ -208,7 +180,7 @@ class MaskedBlock:
                     right[0, :, here] += affine.at(values, missing)[0][p, ...]
                 slices.append(here)
                 begin = here.stop
-            solution = solve_packed(self._shifted(systems), right)[0, ...]
+            solution = solve_packed(from_missing(systems, self.prior), right)[0, ...]
             yield members, [transpose(solution[:, here]) for here in slices]
 
     def rows(self, rows: Array) -> tuple[Array, Array]:
@@ -237,36 +209,6 @@ class MaskedBlock:
             parts.append(unsorted(members, filled))
         values = namespace(bases).concat(parts, axis=0)
         return CompleteBlock(values, None, rows_at_once(values)), self.weights
-
-
-@dataclass(frozen=True)
-class _AffineTerms:
-    """What points c_l of affine subspaces add to right-hand sides and gains."""
-
-    factors: Array
-    """D_l ∘ c_l and c_l ∘ c_l, which the mask is multiplied with: (k, s + 1, n_features)."""
-    inside: Array
-    """D_lᵀc_l: (k, s, 1)."""
-    points: Array
-    """c_l: (k, n_features)."""
-    prior: float
-
-    @classmethod
-    def of(cls, block: MaskedBlock, flat: Array, points: Array) -> _AffineTerms:
-        xp = namespace(flat)
-        c = xp.reshape(points, (flat.shape[0], flat.shape[1]))
-        rows = xp.concat([transpose(flat), c[:, None, :]], axis=1) * c[:, None, :]
-        return cls(rows, transpose(flat) @ c[..., None], c, block.prior)
-
-    def at(self, values: Array, missing: Array) -> tuple[Array, Array]:
-        """Return -Dᵀc + (1-ρ)[D]ᵀ[c]_Ωᶜ, (k, s, n), and 2cᵀy - ‖c‖² + (1-ρ)‖[c]_Ωᶜ‖², (k, n)."""
-        xp = namespace(values)
-        k, t, m = self.factors.shape
-        hidden = xp.reshape(self.factors, (k * t, m)) @ transpose(missing)
-        hidden = (1.0 - self.prior) * xp.reshape(hidden, (k, t, missing.shape[0]))
-        squares = xp.sum(self.points * self.points, axis=1)[:, None]
-        lift = 2.0 * (self.points @ transpose(values)) - squares + hidden[:, -1, :]
-        return hidden[:, :-1, :] - self.inside, lift
 
 
 @dataclass(frozen=True)
@@ -301,24 +243,27 @@ class MaskedFit:
         if not is_host(self.bases):
             return self.weighted_sums(member_mask(labels, n_subspaces, self.bases.dtype))
         products = zeros((starts, n_subspaces, s, m), self.bases)
-        blank = self._blank()
+        affine_sums = {}
+        if self.points is not None:
+            shapes = {"coefficients": (s,), "totals": (m,), "mass": ()}
+            affine_sums = {
+                k: zeros((starts, n_subspaces, *v), self.bases) for k, v in shapes.items()
+            }
         for r in range(starts):
             for p, members in enumerate(members_of(labels[r, :], n_subspaces)):
                 theta = xp.take(self.coefficients[r, p, ...], members, axis=1)
                 values = xp.take(self.values, members, axis=0)
                 missing = xp.take(self.missing, members, axis=0)
-                weights = xp.take(self.weights, members)
+                weights, basis = xp.take(self.weights, members), self.bases[r, p, ...]
                 point = None if self.points is None else self.points[r, p, :]
-                filled = self.block.filled(
-                    values, missing, self.bases[r, p, ...], point, transpose(theta)
-                )
+                filled = self.block.filled(values, missing, basis, point, transpose(theta))
                 weighted = theta * weights
                 products[r, p, ...] = weighted @ filled
-                if blank:
-                    blank["coefficients"][r, p, :] = xp.sum(weighted, axis=1)
-                    blank["totals"][r, p, :] = weights @ filled
-                    blank["mass"][r, p] = xp.sum(weights)
-        return {**blank, "products": transpose(products)}
+                if affine_sums:
+                    affine_sums["coefficients"][r, p, :] = xp.sum(weighted, axis=1)
+                    affine_sums["totals"][r, p, :] = weights @ filled
+                    affine_sums["mass"][r, p] = xp.sum(weights)
+        return {**affine_sums, "products": transpose(products)}
 
     def weighted_sums(self, weights: Array) -> dict[str, Array]:
         """Return the same with responsibilities, (n_starts, n_subspaces, n)."""
@@ -332,11 +277,11 @@ class MaskedFit:
             xp.reshape(weighted, (starts * n_subspaces * s, self.values.shape[0])) @ self.values
         )
         products = xp.reshape(products, (starts, n_subspaces, s, m))
-        blank = self._blank()
-        if blank:
-            flat = xp.reshape(weights, (starts * n_subspaces, -1)) @ self.values
-            blank["totals"] = xp.reshape(flat, (starts, n_subspaces, m))
-            blank["coefficients"], blank["mass"] = xp.sum(weighted, axis=3), xp.sum(weights, axis=2)
+        affine_sums = {}
+        if self.points is not None:
+            totals = totals_of(self.values, weights)
+            coefficients, mass = xp.sum(weighted, axis=3), xp.sum(weights, axis=2)
+            affine_sums = {"coefficients": coefficients, "totals": totals, "mass": mass}
         kept = 1.0 - self.block.prior
         for r in range(starts):
             for p in range(n_subspaces):
@@ -345,17 +290,6 @@ class MaskedFit:
                     filled = filled + self.points[r, p, :]
                 filled = filled * self.missing
                 products[r, p, ...] += kept * (weighted[r, p, ...] @ filled)
-                if blank:
-                    blank["totals"][r, p, :] += kept * (weights[r, p, :] @ filled)
-        return {**blank, "products": transpose(products)}
-
-    def _blank(self) -> dict[str, Array]:
-        """Return zeros for the sums that only affine subspaces need."""
-        if self.points is None:
-            return {}
-        starts, n_subspaces, m, s = self.bases.shape
-        return {
-            "coefficients": zeros((starts, n_subspaces, s), self.bases),
-            "totals": zeros((starts, n_subspaces, m), self.bases),
-            "mass": zeros((starts, n_subspaces), self.bases),
-        }
+                if affine_sums:
+                    affine_sums["totals"][r, p, :] += kept * (weights[r, p, :] @ filled)
+        return {**affine_sums, "products": transpose(products)}

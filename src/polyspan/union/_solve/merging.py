@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,7 @@ def learn_adaptively(
     solver = "exact" if isinstance(_block(problem), CompleteBlock) else "power"
     final = Rules(solver, rules.max_iter, rules.tol)
     (solution,) = alternate(problem, bases[None, :, :, :s], final)
-    fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__}
-    return AdaptiveSolution(**fields, merges=tuple(merges), dimensions=tuple(dimensions))
+    return AdaptiveSolution(**vars(solution), merges=tuple(merges), dimensions=tuple(dimensions))
 
 
 def _block(problem: Problem) -> Any:
@@ -125,12 +124,10 @@ def _merge_close(
         labels[labels == second] = first
         complete, weights = _block(problem).completed(bases, None, labels)
         labels[labels > second] -= 1
-        distance = float(distances[first, second])
-        kept = np.delete(bases, second, axis=0)
+        bases = np.delete(bases, second, axis=0)
         members = MemberRows(complete, weights, labels)
-        kept[first] = exact_basis(members, kept, int(first), None, problem.weights)
-        bases = kept
-        merges.append(Merge("merge", len(bases), distance))
+        bases[first] = exact_basis(members, bases, int(first), None, problem.weights)
+        merges.append(Merge("merge", len(bases), float(distances[first, second])))
     return bases
 
 
@@ -156,8 +153,8 @@ def _chosen_dimension(dimensions: list[float], max_dim: int) -> int:
     return min(max_dim, max(1, round(max(known)))) if known else max_dim
 
 
-def most_frequent_size(solutions: list[AdaptiveSolution]) -> list[AdaptiveSolution]:
+def most_frequent_size(solutions: list[Any]) -> list[Any]:
     """Keep the runs whose number of subspaces came out most often (of ties the smaller)."""
     sizes = [len(solution.frames) for solution in solutions]
     common = max(sorted(set(sizes)), key=sizes.count)
-    return [replace(s) for s, size in zip(solutions, sizes, strict=True) if size == common]
+    return [solution for solution in solutions if len(solution.frames) == common]

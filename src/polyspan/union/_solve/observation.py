@@ -127,15 +127,15 @@ def project(chunk: Array, stacked: Stacked) -> Array:
 
 
 def energies(projections: Array) -> Array:
-    """Return ‖D_lᵀy‖², (n_starts, n_subspaces, n).
+    """Return ‖D_lᵀy‖², (..., n_subspaces, n), of projections (..., n_subspaces, s, n).
 
     An accelerator waits for memory, and a norm reads the projections once, where the squares
     would be written and read again.
     """
     xp = namespace(projections)
     if is_host(projections):
-        return xp.sum(projections * projections, axis=2)
-    norms = xp.linalg.vector_norm(projections, axis=2)
+        return xp.sum(projections * projections, axis=-2)
+    norms = xp.linalg.vector_norm(projections, axis=-2)
     return norms * norms
 
 
@@ -199,13 +199,10 @@ class CompleteBlock:
 
     def own_coefficients(self, bases: Array, labels: Array) -> Array:
         """Return D_lᵀy of every sample with the basis that it is assigned to."""
-        xp = namespace(bases)
-        parts = [
-            xp.take_along_axis(fit.coefficients[0, ...], labels[fit.which][None, None, :], axis=0)[
-                0, ...
-            ]
-            for fit in self.fits(bases[None, ...], None)
-        ]
+        xp, parts = namespace(bases), []
+        for fit in self.fits(bases[None, ...], None):
+            own = labels[fit.which][None, None, :]
+            parts.append(xp.take_along_axis(fit.coefficients[0, ...], own, axis=0)[0, ...])
         return transpose(xp.concat(parts, axis=1))
 
     def completed(

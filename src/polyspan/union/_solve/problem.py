@@ -28,6 +28,7 @@ from polyspan.arrays import (
 from polyspan.data.measure import Extent, RowMap
 from polyspan.data.rows import ArrayRows, BlockRows, Rows, Source
 from polyspan.data.working import HEAVY_MEAN, Working, scale_and_mean, span_of, working_weight
+from polyspan.union._solve.leave_one_out import Leverage, spread_block
 from polyspan.union._solve.observation import CompleteBlock, Observation
 from polyspan.union._solve.shape import ObjectiveWeights, Shape, join, shape_of
 from polyspan.union._solve.sums import Sums, assign_block, soft_assign_block
@@ -55,35 +56,35 @@ class Problem:
         return ObjectiveWeights.of(self.lam)
 
     def assign(
-        self,
-        frames: Array,
-        *,
-        with_products: bool,
-        leverage: Any = None,
-        membership: Any = None,
-        keep: bool = True,
+        self, frames: Array, *, with_products: bool, before: Any = None, keep: bool = True
     ) -> tuple[Any, Sums]:
-        """Give every sample to its nearest subspace; see `sums.assign_block`."""
+        """Give every sample to its nearest subspace; see `sums.assign_block`.
+
+        With labels from `before` leave-one-out residuals are used.
+        """
+        leverage = None if before is None else self._leverage(frames, before)
         sums, labels = self.rows.reduce(
-            assign_block, frames, self.shape, with_products, leverage, membership, keep=keep
+            assign_block, frames, self.shape, with_products, leverage, before, keep=keep
         )
         return labels, sums if self.past is None else sums + self.past.sums(frames, self.shape)
 
     def soft_assign(
-        self,
-        frames: Array,
-        temperature: float,
-        *,
-        leverage: Any = None,
-        membership: Any = None,
-        keep: bool = False,
+        self, frames: Array, temperature: float, *, before: Any = None, keep: bool = False
     ) -> tuple[Any, Sums]:
-        """Give every sample to all subspaces in part; see `sums.soft_assign_block`."""
-        task = soft_assign_block
-        sums, kept = self.rows.reduce(
-            task, frames, self.shape, temperature, leverage, membership, keep, keep=keep
-        )
+        """Give every sample to all subspaces in part; see `sums.soft_assign_block`.
+
+        With responsibilities from `before` leave-one-out residuals are used.
+        """
+        leverage = None if before is None else self._leverage(frames, before)
+        options = (temperature, leverage, before, keep)
+        sums, kept = self.rows.reduce(soft_assign_block, frames, self.shape, *options, keep=keep)
         return kept, sums
+
+    def _leverage(self, frames: Array, membership: Any) -> Leverage:
+        """Return what leave-one-out residuals need, given labels or responsibilities."""
+        spread, _ = self.rows.reduce(spread_block, frames, self.shape, membership)
+        found: Leverage = spread.leverage(affine=bool(self.shape.n_points))
+        return found
 
     def objective(self, frames: Array, energy: Array) -> Array:
         """Return F of every start from Σ (‖y‖² - residual), in double precision."""

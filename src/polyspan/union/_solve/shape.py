@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, transpose
 from polyspan.geometry import closeness, orthonormal_columns, orthonormal_step, side_by_side
@@ -79,35 +79,12 @@ def power_step(bases: Array, products: Array, weights: ObjectiveWeights) -> Arra
     return orthonormal_step(gradient)
 
 
-class Shape(Protocol):
-    """What a solver asks of a kind of subspaces."""
-
-    n_points: int
-    """Columns of a frame that are points: 0 or 1."""
-
-    def split(self, frames: Array) -> tuple[Array, Array | None]:
-        """Return bases and points (or None) of frames."""
-
-    def closeness(self, frames: Array) -> Array:
-        """Return the first term of F1 for every start."""
-
-    def step(self, frames: Array, sums: Sums, weights: ObjectiveWeights) -> Array:
-        """Take a power step."""
-
-    def fit_basis(self, samples: Array, old: Array) -> Array:
-        """Return a frame of the span of some samples, completed by columns of `old`."""
-
-    def move_point(
-        self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
-    ) -> tuple[Array | None, Draw | None]:
-        """Return the best point of subspace p of one start, and its term in A_l."""
-
-
 @dataclass(frozen=True)
 class Linear:
     """Subspaces through the mean; a frame is a basis."""
 
     n_points = 0
+    """Columns of a frame that are points."""
 
     def split(self, frames: Array) -> tuple[Array, Array | None]:
         """Return the bases; there are no points."""
@@ -122,14 +99,8 @@ class Linear:
         return power_step(frames, sums.products, weights)
 
     def fit_basis(self, samples: Array, old: Array) -> Array:
-        """Return the leading directions of samples, as many as `old` has columns."""
+        """Return the leading directions of samples, completed by columns of `old`."""
         return leading_directions(samples, old)
-
-    def move_point(
-        self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
-    ) -> tuple[Array | None, Draw | None]:
-        """Return nothing: the mean stays."""
-        return None, None
 
 
 @dataclass(frozen=True)
@@ -185,13 +156,13 @@ class Affine:
         return join(power_step(bases, products, weights), moved)
 
     def fit_basis(self, samples: Array, old: Array) -> Array:
-        """Return a frame of the affine span of some samples."""
+        """Return a frame of the affine span of some samples, completed by columns of `old`."""
         mean = namespace(samples).mean(samples, axis=0)
         return join(leading_directions(samples - mean, old[..., :-1]), mean)
 
     def move_point(
         self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
-    ) -> tuple[Array | None, Draw | None]:
+    ) -> tuple[Array, Draw | None]:
         """Return the best point of subspace p of one start, and its term in A_l."""
         bases, points = frames[..., :-1], frames[..., -1]
         feet = points - along(bases, points)
@@ -245,6 +216,10 @@ class Affine:
         return across + along(basis, mean - across)
 
 
+#: What a solver asks for a step, for the closeness and for points of the subspaces.
+Shape = Linear | Affine
+
+
 def join(bases: Array, points: Array | None) -> Array:
     """Return frames [D_l c_l], or the bases where there are no points."""
     if points is None:
@@ -291,6 +266,6 @@ def leading_directions(samples: Array, old: Array) -> Array:
     return orthonormal_columns(u[:, :s])
 
 
-def shape_of(affine: bool, unit: float) -> Any:
+def shape_of(affine: bool, unit: float) -> Shape:
     """Return the shape that an option asks for."""
     return Affine(unit or 1.0) if affine else Linear()

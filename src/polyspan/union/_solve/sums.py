@@ -56,8 +56,8 @@ class Sums(Addable):
     def of_starts(self, which: Array) -> Sums:
         """Return the sums of some starts."""
         xp = namespace(self.energy)
-        parts = (getattr(self, name) for name in self.__dataclass_fields__)
-        return Sums(*(None if a is None else xp.take(a, which, axis=0) for a in parts))
+        fields = vars(self).values()
+        return Sums(*(None if a is None else xp.take(a, which, axis=0) for a in fields))
 
     def centred(self, offset: Array | None) -> Sums:
         """Take the offset of the rows out of the products; in the projections it is none."""

@@ -1,4 +1,4 @@
-"""What can go wrong at the command line: exit codes, and messages in place of tracebacks."""
+"""Errors of the command line: exit codes, and messages in place of tracebacks."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ class CommandError(Exception):
         self.code = code
 
 
+def unreadable(message: str) -> CommandError:
+    """Return the error of an input file that cannot be read."""
+    return CommandError(message, Code.UNREADABLE)
+
+
 def explain(error: BaseException) -> tuple[Code, str]:
     """Return the exit code and the message of an error."""
     if isinstance(error, CommandError):
@@ -68,11 +73,15 @@ def explain(error: BaseException) -> tuple[Code, str]:
 
 def say(kind: str, message: str) -> None:
     """Write one line to the standard error: an error, a warning or a note."""
-    # Made anew each time: the stream may have been replaced. Soft wrap leaves the line whole, so
-    # that it can be searched for.
-    console = Console(stderr=True)
+    # A new console each time: the stream may have been replaced. Soft wrap leaves the line whole,
+    # so that it can be searched for.
     text = Text.assemble((f"{kind}: ", STYLES[kind]), " ".join(message.split()))
-    console.print(text, soft_wrap=True, highlight=False)
+    Console(stderr=True).print(text, soft_wrap=True, highlight=False)
+
+
+def report(line: str) -> None:
+    """Write one line about a result to the standard output."""
+    Console(highlight=False).print(line, soft_wrap=True, markup=False)
 
 
 def counted(n: int, noun: str) -> str:
@@ -101,33 +110,31 @@ def short_warnings() -> Iterator[None]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn the ways in which a file cannot be read into messages."""
+    """Turn errors of the file system, while a file is read, into messages."""
     try:
         yield
     except FileNotFoundError as error:
-        raise CommandError(f"{path} does not exist", Code.UNREADABLE) from error
+        raise unreadable(f"{path} does not exist") from error
     except IsADirectoryError as error:
-        raise CommandError(f"{path} is a folder: give a file", Code.UNREADABLE) from error
+        raise unreadable(f"{path} is a folder: give a file") from error
     except OSError as error:
-        message = f"cannot read {path}: {error.strerror or error}"
-        raise CommandError(message, Code.UNREADABLE) from error
+        raise unreadable(f"cannot read {path}: {error.strerror or error}") from error
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn the ways in which a file cannot be written into messages."""
+    """Turn errors of the file system, while a file is written, into messages."""
     try:
         yield
     except FileExistsError as error:
-        message = f"{path} exists already: --force replaces it"
-        raise CommandError(message, Code.EXISTS) from error
+        raise CommandError(f"{path} exists already: --force replaces it", Code.EXISTS) from error
     except OSError as error:
         message = f"cannot write {path}: {error.strerror or error}"
         raise CommandError(message, Code.UNWRITABLE) from error
 
 
 def check_output(path: Path, *, force: bool, endings: tuple[str, ...] | None = None) -> None:
-    """Fail before the work where an output could not be written after it."""
+    """Raise an error before the work where its output could not be written."""
     if endings is not None and path.suffix.lower() not in endings:
         raise CommandError(f"{path}: the name of an output must end in {', '.join(endings)}")
     with writing(path):

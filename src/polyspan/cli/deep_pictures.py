@@ -1,0 +1,146 @@
+"""Pictures that Pillow cannot keep: PNG and TIFF with colours of 16 bits, TIFF with floats.
+
+Pillow would cut them to 8 bits. imagecodecs reads and writes PNG here, and tifffile TIFF.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyspan.checks import needed
+from polyspan.cli.errors import CommandError, unreadable
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+#: Colour types of the header that Pillow does not keep: colours, gray with alpha, both.
+_COLOUR_TYPES = (2, 4, 6)
+_HEADER_END = 33  # of the signature and the first chunk, which has a fixed length
+# How a TIFF says which colours it has: gray with 0 as black, and red, green and blue.
+_GRAY, _COLOUR = 1, 2
+
+
+def is_deep_png(path: Path) -> bool:
+    """Tell whether a file is a PNG of 16 bits with colours or transparency."""
+    with path.open("rb") as file:
+        head = file.read(26)
+    depth_and_type = head[24:]
+    return head.startswith(_SIGNATURE) and depth_and_type in {bytes((16, k)) for k in _COLOUR_TYPES}
+
+
+def read_deep_png(path: Path) -> np.ndarray:
+    """Return the pixels, (height, width, channels); ValueError where the file is damaged.
+
+    A transparent colour becomes a channel. The size in the header is not checked here: the caller
+    has compared it with Pillow's limit.
+    """
+    codec = find_imagecodecs(path)
+    try:
+        return np.asarray(codec.png_decode(path.read_bytes()))
+    except codec.PngError as error:
+        raise ValueError(f"its pixels are damaged or cut off: {error}") from error
+
+
+def write_deep_png(pixels: np.ndarray, path: Path, icc_profile: bytes | None = None) -> None:
+    """Write uint16 pixels of two, three or four channels."""
+    content = find_imagecodecs(path).png_encode(np.ascontiguousarray(pixels))
+    profile = b""
+    if icc_profile:
+        # imagecodecs writes no profile: put it behind the header.
+        named = b"iCCP" + b"ICC profile\0\0" + zlib.compress(icc_profile)
+        profile = struct.pack(">I", len(named) - 4) + named + struct.pack(">I", zlib.crc32(named))
+    path.write_bytes(content[:_HEADER_END] + profile + content[_HEADER_END:])
+
+
+def find_imagecodecs(path: Path) -> Any:
+    """Import what reads and writes deep PNG files."""
+    # It logs a remark of libpng about every interlaced file, which it reads correctly.
+    logging.getLogger("imagecodecs").setLevel(logging.ERROR)
+    return needed(
+        "imagecodecs",
+        f"{path}: colours of 16 bits in PNG need imagecodecs: pip install imagecodecs, or use .tif",
+    )
+
+
+def is_tiff(path: Path) -> bool:
+    """Tell whether a file begins as a TIFF does."""
+    with path.open("rb") as file:
+        return file.read(4) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
+    """Return pixels (channels last), the number of colours among the channels, orientation."""
+    tifffile = find_tifffile(path)
+    try:
+        with tifffile.TiffFile(path) as file:
+            if len(file.pages) != 1:
+                raise several_pictures(path, len(file.pages))
+            page = file.pages[0]
+            _check_size(path, page.size)
+            pixels = page.asarray()
+    except (ValueError, RuntimeError, zlib.error) as error:  # the codecs raise the last two
+        if "imagecodecs" in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
+            raise CommandError(
+                f"{path}: the compression of this TIFF needs imagecodecs: pip install imagecodecs, "
+                "or save it without any, or with zip's"
+            ) from error
+        raise unreadable(f"cannot read {path}: {error}") from error
+    if page.axes == "SYX":
+        pixels = np.moveaxis(pixels, 0, -1)
+    if page.photometric not in (_GRAY, _COLOUR) or page.axes not in ("YX", "YXS", "SYX"):
+        kind = getattr(page.photometric, "name", page.photometric)
+        raise unreadable(
+            f"{path} has the axes {page.axes} and the colours {kind}: save it as gray or RGB"
+        )
+    orientation = page.tags.get(274)
+    colours = 3 if page.photometric == _COLOUR else 1
+    return pixels, colours, 1 if orientation is None else int(orientation.value)
+
+
+def several_pictures(path: Path, n: int) -> CommandError:
+    """Return the error of a file with more than one picture."""
+    return unreadable(f"{path} holds {n} pictures: save one of them in a file")
+
+
+def _check_size(path: Path, n_values: int) -> None:
+    """Refuse what the header says is too large, by Pillow's limit and for four channels.
+
+    Pillow has not looked at the files that it does not know.
+    """
+    from PIL import Image
+
+    most = Image.MAX_IMAGE_PIXELS
+    if most is not None and n_values > 8 * most:  # Pillow warns at its limit, refuses at twice it
+        raise unreadable(
+            f"{path} is too large: {n_values} values, and at most {8 * most} are read; cut it "
+            "into parts"
+        )
+
+
+def write_tiff(
+    pixels: np.ndarray, n_colours: int, path: Path, icc_profile: bytes | None = None
+) -> None:
+    """Write pixels with the channels last; those after the colours are transparency."""
+    extra = 0 if pixels.ndim == 2 else pixels.shape[2] - n_colours
+    find_tifffile(path).imwrite(
+        path,
+        pixels,
+        photometric="rgb" if n_colours == 3 else "minisblack",
+        planarconfig="contig" if pixels.ndim == 3 else None,
+        extrasamples=["unassalpha"] * extra,
+        iccprofile=icc_profile,
+        metadata=None,
+    )
+
+
+def find_tifffile(path: Path) -> Any:
+    """Import what reads and writes deep TIFF files."""
+    return needed(
+        "tifffile",
+        f"{path}: colours of 16 bits or floats in TIFF need tifffile: pip install tifffile, or "
+        "save the picture as .png",
+    )

@@ -1,0 +1,62 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Data = Annotated[
+    Path, typer.Argument(help="Samples as rows: .npy, .npz, .csv or .parquet.", show_default=False)
+]
+Model = Annotated[
+    Path, typer.Argument(help="A model that `polyspan fit` saved.", show_default=False)
+]
+Output = Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the random numbers.", min=0)]
+
+# Of the table.
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        help="Columns to use: names, positions from 0 or ranges 2:10, with commas.",
+        show_default=False,
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", help="Columns to leave out, as for --columns.", show_default=False),
+]
+Key = Annotated[str | None, typer.Option("--key", help="Array of a .npz file with several.")]
+Header = Annotated[
+    Literal["auto", "yes", "no"],
+    typer.Option("--header", help="Whether the first line of a .csv file holds names."),
+]
+
+# Of the model.
+Subspaces = Annotated[
+    int | None,
+    typer.Option("-L", "--subspaces", help="Number of subspaces.", show_default=False, min=1),
+]
+Dim = Annotated[
+    int | None,
+    typer.Option("-s", "--dim", help="Dimension of each subspace.", show_default=False, min=1),
+]
+Lam = Annotated[
+    float | None,
+    typer.Option("--lam", help="Weight λ of the fit against closeness; inf leaves closeness out."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Any other parameter of the class.", show_default=False
+    ),
+]
+
+# Of the picture.
+Preset = Annotated[Literal["fast", "best"], typer.Option("--preset", help="How much to try.")]
