@@ -52,7 +52,7 @@ def shown(
     )
     with Progress(
         *columns,
-        console=Console(stderr=True),
+        console=Console(stderr=True, quiet=hidden),  # rich 13 ends even a hidden bar with a line
         disable=hidden,
         speed_estimate_period=SECONDS_LOOKED_BACK,
     ) as bar:

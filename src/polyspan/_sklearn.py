@@ -8,7 +8,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from array_api_compat import is_numpy_array
+import numpy as np
+from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn import config_context, get_config
 from sklearn.base import _fit_context as fit_context
 from sklearn.cluster._spectral import cluster_qr
@@ -73,9 +74,9 @@ except ImportError:  # before scikit-learn 1.8
         """Raise an error where X lies elsewhere than what `fit` learned."""
         if not get_config()["array_api_dispatch"]:
             return
-        xp, _, where = get_namespace_and_device(X)
-        learned_xp, _, learned_where = get_namespace_and_device(getattr(estimator, attribute))
         # Lists and tables have no device, and become NumPy arrays.
+        xp, _, where = get_namespace_and_device(X if is_array_api_obj(X) else np.empty(0))
+        learned_xp, _, learned_where = get_namespace_and_device(getattr(estimator, attribute))
         both_numpy = is_numpy_namespace(xp) and is_numpy_namespace(learned_xp)
         if both_numpy or (xp == learned_xp and where == learned_where):
             return

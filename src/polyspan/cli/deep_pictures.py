@@ -82,7 +82,8 @@ def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
             page = file.pages[0]
             _check_size(path, page.size)
             pixels = page.asarray()
-    except (ValueError, RuntimeError, zlib.error) as error:  # the codecs raise the last two
+    # Codecs raise the last two; tifffile's own is a ValueError since 2025 only.
+    except (tifffile.TiffFileError, ValueError, RuntimeError, zlib.error) as error:
         if "imagecodecs" in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
             raise CommandError(
                 f"{path}: the compression of this TIFF needs imagecodecs: pip install imagecodecs, "
