@@ -280,3 +280,14 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def lowest_finite(objectives: Sequence[float]) -> float:
+    """Return the least objective of all starts, or raise an error where none is finite."""
+    finite = [value for value in objectives if math.isfinite(value)]
+    if not finite:
+        raise ValueError(
+            f"the objective of every start is {objectives[0]}: X has entries that are too large or "
+            "too small beside others; scale X to entries near 1, and look for gross errors in it"
+        )
+    return min(finite)

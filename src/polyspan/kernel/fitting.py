@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.arrays import Array, moved_to, namespace
-from polyspan.checks import check_extent, check_header, warn_user
+from polyspan.checks import check_extent, check_header, lowest_finite, warn_user
 from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
@@ -96,7 +96,8 @@ def store(
     model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, runs: list[Found]
 ) -> Found:
     """Store the best of all runs, and return it."""
-    best = runs[int(np.argmin([found.criterion for found in runs]))]
+    criteria = [found.criterion for found in runs]
+    best = runs[criteria.index(lowest_finite(criteria))]
     model.runs_ = [
         KernelRun(
             found.solution.objective, found.solution.labels, found.criterion,
