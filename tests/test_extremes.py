@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import NotFittedError
 
-from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL
+from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceImputer
 from polyspan.baselines import GROUSE
 from polyspan.checks import lowest_finite
 from polyspan.geometry import is_orthonormal
+from polyspan.images import denoise_image
 from polyspan.kernel._solve.alternation import KernelRules, alternate
+from polyspan.model_selection import masked_entry_score
 
 RNG = np.random.RandomState(0)
 X = RNG.standard_normal((60, 6))
@@ -48,6 +51,38 @@ def test_prediction_of_rows_of_all_sizes_with_holes():
     rows[RNG.random_sample(X.shape) < 0.2] = np.nan
     assert np.isfinite(model.transform(rows)).all()
     assert np.isfinite(model.reconstruct(rows)).all()
+
+
+@pytest.mark.parametrize("n_subspaces", [1, 2])
+def test_a_table_of_one_column(n_subspaces):
+    column = X[:, :1].copy()
+    column[::5] = np.nan
+    model = SubspaceImputer(n_subspaces, 1, random_state=0)
+    filled = model.fit_transform(column)
+    assert np.isfinite(filled).all()
+    assert np.array_equal(filled[~np.isnan(column)], column[~np.isnan(column)])
+    assert np.isfinite(model.impute_std(column)).all()
+
+
+@pytest.mark.parametrize("scale", [2.0**-600, 2.0**600])
+def test_pixels_of_any_size(scale):
+    image = np.add.outer(np.arange(24.0), np.arange(24.0) // 8) + RNG.standard_normal((24, 24))
+    assert np.array_equal(denoise_image(scale * image) / scale, denoise_image(image))
+
+
+def test_a_score_of_other_columns():
+    model = MiCUSaL(2, 2, random_state=0).fit(X)
+    for n_features in (5, 7):
+        with pytest.raises(ValueError, match=f"X has {n_features} features, but MiCUSaL"):
+            masked_entry_score(model, np.zeros((20, n_features)))
+
+
+def test_a_fit_that_failed_is_no_fit():
+    model = MCKUSaL(2, 2, random_state=0)
+    with pytest.raises(ValueError, match="not finite"):
+        model.fit(SPREAD)
+    with pytest.raises(NotFittedError):
+        model.reconstruct(X)
 
 
 def test_no_start_with_a_finite_objective():

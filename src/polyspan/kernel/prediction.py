@@ -171,6 +171,10 @@ class KernelUnion(UnionPrediction):
     def _n_features_out(self) -> int:
         return self._union.n_subspaces
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # A fit that failed may have stored the number of features.
+        return hasattr(self, "_union")
+
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data; the message for NaN names the model that takes it."""
         X = validated(

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
 from polyspan.arrays import machine_epsilon, power_of_two_scale
 from polyspan.union._solve.masked import MaskedBlock
@@ -59,7 +60,9 @@ def masked_entry_score(
     if hasattr(estimator, "steps"):
         X, estimator = estimator[:-1].transform(X), estimator[-1]
     check_linear(estimator, "masked_entry_score")
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    X = validate_data(
+        estimator, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+    )
     errors = hidden_entry_errors(
         estimator.bases_, estimator.mean_, X, share, check_random_state(random_state)
     )
