@@ -132,7 +132,7 @@ def _entry_variances(gaussians: Gaussians, part: Posterior) -> tuple[np.ndarray]
         covariances = posterior_covariances(part.group, gaussians, p)
         n_pairs = W.shape[1] ** 2  # none where there are no directions
         pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), n_pairs)
-        variances = (pairs @ covariances.reshape(n_pairs, len(first))).T
+        variances = (pairs @ covariances.reshape(n_pairs, covariances.shape[2])).T
         own = responsibilities[:, p : p + 1]
         first += own * mean
         second += own * (mean * mean + variances + gaussians.noise[p])
