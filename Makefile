@@ -22,7 +22,7 @@ QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py t
 	tests/union/solve tests/kernel/test_solve.py tests/kernel/test_functions.py tests/mixture/_solve \
 	tests/data/test_measure.py tests/test_layers.py tests/test_metrics.py tests/test_saved_types.py tests/test_imports.py
 
-.PHONY: help demo test test-floor quick lint torch fuzz mutants bench bench-compare reproduce format clean
+.PHONY: help demo test test-floor quick lint torch fuzz mutants kills soak bench bench-compare reproduce format clean
 
 help:
 	@echo "make demo          what polyspan does, in a table and a picture (under a minute, after the installation)"
@@ -33,6 +33,8 @@ help:
 	@echo "make torch         adds PyTorch to the environment, for the tests that need it"
 	@echo "make fuzz N=20000 SEED=1   drawn calls of every estimator, or CASE=17 alone"
 	@echo "make mutants       changes the solvers in 300 small ways: do the tests notice? (hours)"
+	@echo "make kills         kills runs, and uses models from many threads and processes (minutes)"
+	@echo "make soak          ten minutes of fits and predictions: does anything grow?"
 	@echo "make bench         ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
 	@echo "make bench-compare BASE=commit   time and result of every row over those of another commit"
 	@echo "make reproduce     the paper's tables and figures; SCALE=smoke ONLY=\"table1 fig4\" JOBS=2 OUT=folder"
@@ -78,6 +80,12 @@ fuzz: $(READY)
 
 mutants: $(READY)
 	$(BIN)/python tools/mutants.py
+
+kills: $(READY)
+	$(BIN)/python tools/kills.py
+
+soak: $(READY)
+	$(BIN)/python tools/soak.py
 
 bench-compare: $(READY)
 	$(BIN)/python benchmarks/compare.py $(BASE) $(ROWS)
