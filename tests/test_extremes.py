@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceImputer
 from polyspan.baselines import GROUSE
@@ -104,3 +104,13 @@ def test_the_lowest_iterate_of_a_kernel_run_is_returned():
         assert np.array_equal(labels, found.labels)
         rises += found.history[-1] > found.objective * (1 + 1e-6)
     assert rises > 0  # some of these runs end above their lowest
+
+
+def test_labels_that_go_round_end_the_run():
+    """Uniform noise has no clusters: two labellings followed each other a hundred times."""
+    noise = np.random.RandomState(0).uniform(size=(40, 10))
+    with pytest.warns(ConvergenceWarning, match="labels came back"):
+        model = MCKUSaL(random_state=0).fit(noise)
+    assert model.n_iter_ < 100
+    assert not model.converged_
+    assert_allclose(model.objective_, min(model.objective_history_), rtol=1e-9)

@@ -140,6 +140,12 @@ def warn_about(best: Found, plan: Plan) -> None:
             f"subspaces {short.tolist()} have {dims[short].tolist()} directions, fewer than "
             f"subspace_dim={rules.subspace_dim}: their samples span no more"
         )
+    if solution.stopped == "cycle":
+        warn_user(
+            f"labels came back after {solution.n_iter} iterations: they go round in a cycle, of "
+            "which the lowest objective is kept; another lam or init may settle",
+            ConvergenceWarning,
+        )
     if solution.stopped == "max_iter":
         message = (
             f"labels did not settle in max_iter={rules.max_iter} iterations: raise max_iter or tol"

@@ -51,7 +51,7 @@ class KernelSolution:
     """f3 inside every update loop, from the bases it started with: never rising."""
     n_iter: int
     stopped: str
-    """Why: "converged", "max_iter" or "callback"."""
+    """Why: "converged", "max_iter", "callback", or "cycle" where labels came back."""
 
 
 def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -> float:
@@ -127,8 +127,8 @@ def alternate(
 
     The run is over when an assignment leaves all labels as they were: the bases are then those of
     these labels. F3 never rises inside an update loop. The bases that the loop starts from are new
-    ones, so F3 may rise from one assignment to the next: the lowest iterate is returned, and the
-    last one where the two differ by rounding.
+    ones, so F3 may rise from one assignment to the next, and labels may come back, which ends the
+    run too. The lowest iterate is returned, and the last one where the two differ by rounding.
     """
     xp = namespace(G)
     history: list[float] = []
@@ -141,6 +141,7 @@ def alternate(
         subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
         updates.append(inner)
     stopped, lowest = "max_iter", (math.inf, subspaces, labels)
+    seen: set[bytes] = set()
     for iteration in range(rules.max_iter + 1):
         assigned = xp.argmax(subspaces.energies(G), axis=1)
         history.append(objective(G, subspaces, assigned, rules.lam))
@@ -152,8 +153,12 @@ def alternate(
         if history[-1] <= lowest[0] + SAME_OBJECTIVE * abs(lowest[0]):
             lowest = (history[-1], subspaces, labels)
         asked = monitor is not None and monitor(0, iteration, history[-1], subspaces)
-        if same or small or asked:
-            stopped = "converged" if same or small else "callback"
+        # Bases depend on labels alone: where labels come back, so does all that followed them.
+        before = to_numpy(labels).tobytes()
+        cycle = before in seen
+        seen.add(before)
+        if same or small or asked or cycle:
+            stopped = "converged" if same or small else "callback" if asked else "cycle"
             break
         if iteration < rules.max_iter:
             subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
