@@ -21,7 +21,7 @@ from polyspan.cli.methods import make_model
 from polyspan.cli.outputs import FRAMES, whole_where_whole, write_filled
 from polyspan.compare import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.files import whole_file
+from polyspan.files import same_file, whole_file
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
 from polyspan.mixture import SubspaceImputer
 from polyspan.union import MiCUSaL
@@ -183,7 +183,7 @@ def _open(
     ending = photo.suffix if photo.suffix.lower() in pictures.ENDINGS else ".png"
     target = output or photo.with_name(f"{photo.stem}-{suffix}{ending}")
     for given, what in ((photo, "picture"), (mask, "mask")):
-        if given is not None and target.resolve() == given.resolve():
+        if given is not None and same_file(target, given):
             raise CommandError(f"the output is the {what} itself, {given}: give it another name")
     check_output(target, force=force, endings=pictures.ENDINGS)
     picture = pictures.read_picture(photo)

@@ -21,7 +21,7 @@ from polyspan.cli.errors import CommandError, check_output, counted, reading, re
 from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
 from polyspan.cli.outputs import write_array
 from polyspan.cli.tables import ENDINGS, Table, model_names, read_table
-from polyspan.files import whole_file
+from polyspan.files import same_file, whole_file
 from polyspan.mixture import SubspaceImputer
 from polyspan.persistence import load_model, model_bytes, model_info
 
@@ -67,7 +67,7 @@ def fit(
         if fills:
             raise CommandError("--method imputer gives no labels: leave --labels-out out")
         check_output(labels_out, force=force, endings=ENDINGS)
-        if labels_out.resolve() == output.resolve():
+        if same_file(labels_out, output):
             raise CommandError(f"-o and --labels-out are the same file, {output}")
     # An imputer leaves columns of text out, here as in the command impute.
     table = read_table(data, columns, drop, key, header, only_numbers=fills)
