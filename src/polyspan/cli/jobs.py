@@ -16,7 +16,7 @@ from polyspan.baselines import KSubspaces
 from polyspan.checks import listed
 from polyspan.cli import models, options, pictures, tables
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_output, report, say, writing
+from polyspan.cli.errors import CommandError, check_input, check_output, report, say, writing
 from polyspan.cli.methods import make_model
 from polyspan.cli.outputs import FRAMES, whole_where_whole, write_filled
 from polyspan.compare import MEASURES, Comparison, compare
@@ -37,11 +37,19 @@ TITLES = {
 }
 
 Photo = Annotated[
-    Path, typer.Argument(help=f"Picture: {', '.join(pictures.ENDINGS)}.", show_default=False)
+    Path,
+    typer.Argument(
+        help=f"Picture: {', '.join(pictures.ENDINGS)}.", show_default=False, readable=False
+    ),
 ]
 Target = Annotated[
     Path | None,
-    typer.Option("-o", "--output", help="File to write; named after the picture if not given."),
+    typer.Option(
+        "-o",
+        "--output",
+        help="File to write; named after the picture if not given.",
+        readable=False,
+    ),
 ]
 
 
@@ -51,7 +59,11 @@ def impute(
     output: options.Output,
     model_file: Annotated[
         Path | None,
-        typer.Option("--model", help="A model that takes missing entries, in place of -L and -s."),
+        typer.Option(
+            "--model",
+            help="A model that takes missing entries, in place of -L and -s.",
+            readable=False,
+        ),
     ] = None,
     subspaces: options.Subspaces = None,
     dim: options.Dim = None,
@@ -72,6 +84,7 @@ def impute(
     RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table. With --model what was
     learned from another table is used: fit --method imputer, or robust.
     """
+    check_input(model_file, data)
     check_output(output, force=force, endings=tables.ENDINGS)
     given = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
     flags = [flag for flag, value in given.items() if value]
@@ -153,7 +166,9 @@ def inpaint(
     mask: Annotated[
         Path,
         typer.Option(
-            "--mask", help="Picture that is not black (nor transparent) where pixels are missing."
+            "--mask",
+            help="Picture that is not black (nor transparent) where pixels are missing.",
+            readable=False,
         ),
     ],
     output: Target = None,
@@ -179,6 +194,7 @@ def _open(
     photo: Path, output: Path | None, suffix: str, force: bool, mask: Path | None = None
 ) -> tuple[pictures.Picture, Path]:
     """Read a picture; return it and the file to write, which can hold the result."""
+    check_input(photo, mask)
     # Formats that polyspan reads but does not write, GIF for one, give a PNG.
     ending = photo.suffix if photo.suffix.lower() in pictures.ENDINGS else ".png"
     target = output or photo.with_name(f"{photo.stem}-{suffix}{ending}")
@@ -195,7 +211,8 @@ def _open(
 def demo(
     draws: Annotated[int, typer.Option("--draws", help="Data sets to average over.", min=1)] = 3,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.")
+        Path | None,
+        typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.", readable=False),
     ] = None,
     force: options.Force = False,
     debug: options.Debug = False,

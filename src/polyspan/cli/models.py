@@ -17,7 +17,16 @@ from polyspan._sklearn import ProgressBar
 from polyspan.checks import listed
 from polyspan.cli import options
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_output, counted, reading, report, say, writing
+from polyspan.cli.errors import (
+    CommandError,
+    check_input,
+    check_output,
+    counted,
+    reading,
+    report,
+    say,
+    writing,
+)
 from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
 from polyspan.cli.outputs import write_array
 from polyspan.cli.tables import ENDINGS, Table, model_names, read_table
@@ -47,7 +56,8 @@ def fit(
     seed: options.Seed = 0,
     settings: options.Set = None,
     labels_out: Annotated[
-        Path | None, typer.Option("--labels-out", help="File for the labels of the samples.")
+        Path | None,
+        typer.Option("--labels-out", help="File for the labels of the samples.", readable=False),
     ] = None,
     columns: options.Columns = None,
     drop: options.Drop = None,
@@ -59,6 +69,7 @@ def fit(
 ) -> None:
     """Learn subspaces from a table and save the model."""
     model = make_model(method, subspaces, dim, seed, settings, lam=lam, kernel=kernel, gamma=gamma)
+    check_input(data)
     check_output(output, force=force)
     if output.suffix.lower() != ENDING:
         say("note", f"{output} will be a skops file, whose usual ending is {ENDING}")
@@ -99,6 +110,7 @@ def predict(
     debug: options.Debug = False,
 ) -> None:
     """Find the nearest subspace of every sample, or the distances to all."""
+    check_input(model_file, data)
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
     if isinstance(model, SubspaceImputer):  # its `transform` gives no distances
@@ -125,6 +137,7 @@ def reconstruct(
     debug: options.Debug = False,
 ) -> None:
     """Project every sample on its nearest subspace, which denoises it."""
+    check_input(model_file, data)
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
     table = read_table(data, columns, drop, key, header, model)

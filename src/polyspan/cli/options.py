@@ -7,13 +7,21 @@ from typing import Annotated, Literal
 
 import typer
 
+# Of all paths `readable=False`: typer would call a file that may not be read a usage error.
 Data = Annotated[
-    Path, typer.Argument(help="Samples as rows: .npy, .npz, .csv or .parquet.", show_default=False)
+    Path,
+    typer.Argument(
+        help="Samples as rows: .npy, .npz, .csv or .parquet.", show_default=False, readable=False
+    ),
 ]
 Model = Annotated[
-    Path, typer.Argument(help="A model that `polyspan fit` saved.", show_default=False)
+    Path,
+    typer.Argument(help="A model that `polyspan fit` saved.", show_default=False, readable=False),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)]
+Output = Annotated[
+    Path,
+    typer.Option("-o", "--output", help="File to write.", show_default=False, readable=False),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyspan.checks import needed
 from polyspan.cli import deep_pictures as deep
-from polyspan.cli.errors import CommandError, reading, say, unreadable, writing
+from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
 from polyspan.files import whole_file
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
@@ -73,7 +73,7 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
         Whether to say how the result will differ from the file.
     """
     pillow = _pillow()
-    with reading(path):
+    with reading(path), decoding(path):
         try:
             with pillow.Image.open(path) as image:
                 n_frames = getattr(image, "n_frames", 1)
@@ -94,8 +94,6 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
             ) from error
         except pillow.Image.DecompressionBombError as error:
             raise unreadable(f"{path} is too large: {error}; cut it into parts") from error
-        except (SyntaxError, ValueError, EOFError, struct.error) as error:
-            raise unreadable(f"cannot read {path}: {error}") from error
 
 
 def read_mask(path: Path) -> np.ndarray:

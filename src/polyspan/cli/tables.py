@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from polyspan.checks import listed
 from polyspan.cli.csv_files import Layout, check_unique, read_csv
-from polyspan.cli.errors import CommandError, counted, reading, say, unreadable
+from polyspan.cli.errors import CommandError, counted, decoding, reading, say, unreadable
 
 ENDINGS = (".npy", ".npz", ".csv", ".parquet")
 
@@ -102,7 +101,7 @@ def read_table(
         raise unreadable(f"{path}: polyspan reads {', '.join(ENDINGS)}")
     if key is not None and ending != ".npz":
         raise CommandError(f"--key is for .npz files, and {path} is none")
-    with reading(path):
+    with reading(path), decoding(path):
         table = _read_array(path, key) if ending in (".npy", ".npz") else _read_frame(path, header)
     names = table.names
     taken = range(table.X.shape[1]) if not columns else _positions(table, columns)
@@ -139,8 +138,10 @@ def _read_array(path: Path, key: str | None) -> Table:
             if key not in keys:
                 raise CommandError(f"{path} has no array {key!r}: it holds {', '.join(keys)}")
             return Table(path, _check_array(path, found[key]), None, key=key)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        why = "it holds Python objects, which could run code" if "pickle" in str(error) else error
+    except ValueError as error:
+        if "pickle" not in str(error):
+            raise
+        why = "it holds Python objects, which could run code"
         raise unreadable(f"cannot read {path}: {why}") from error
 
 
@@ -178,13 +179,9 @@ def _read_frame(path: Path, header: str) -> Table:
 
 def _read_parquet(path: Path) -> Any:
     import pandas as pd
-    import pyarrow
 
-    try:
-        with path.open("rb") as file:
-            return pd.read_parquet(file, engine="pyarrow").reset_index(drop=True)
-    except (pyarrow.ArrowException, ValueError) as error:
-        raise unreadable(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+    with path.open("rb") as file:
+        return pd.read_parquet(file, engine="pyarrow").reset_index(drop=True)
 
 
 def _check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
