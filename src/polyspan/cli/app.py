@@ -114,5 +114,5 @@ def run() -> None:
 
 def register_commands() -> None:
     """Import the modules with commands, in the order of the help page."""
-    for name in ("models", "jobs"):
+    for name in ("models", "impute", "jobs"):
         import_module(f"polyspan.cli.{name}")

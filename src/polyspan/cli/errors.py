@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from polyspan.cli.formats import ending_of
 from polyspan.files import check_target
 from polyspan.persistence import ModelFileError
 
@@ -172,7 +173,7 @@ def writing(path: Path) -> Iterator[None]:
 
 def check_output(path: Path, *, force: bool, endings: tuple[str, ...] | None = None) -> None:
     """Raise an error before the work where its output could not be written."""
-    if endings is not None and path.suffix.lower() not in endings:
+    if endings is not None and ending_of(path) not in endings:
         raise CommandError(f"{path}: the name of an output must end in {', '.join(endings)}")
     with writing(path):
         check_target(path, overwrite=force)

@@ -27,9 +27,10 @@ from polyspan.cli.errors import (
     say,
     writing,
 )
+from polyspan.cli.formats import ENDINGS
 from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
 from polyspan.cli.outputs import write_array
-from polyspan.cli.tables import ENDINGS, Table, model_names, read_table
+from polyspan.cli.tables import Table, model_names, read_table
 from polyspan.files import same_file, whole_file
 from polyspan.mixture import SubspaceImputer
 from polyspan.persistence import load_model, model_bytes, model_info
@@ -63,6 +64,8 @@ def fit(
     drop: options.Drop = None,
     key: options.Key = None,
     header: options.Header = "auto",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
@@ -81,14 +84,18 @@ def fit(
         if same_file(labels_out, output):
             raise CommandError(f"-o and --labels-out are the same file, {output}")
     # An imputer leaves columns of text out, here as in the command impute.
-    table = read_table(data, columns, drop, key, header, only_numbers=fills)
+    table = read_table(
+        data, columns, drop, key, header, only_numbers=fills, decimal=decimal, thousands=thousands
+    )
     fit_table(model, table, method, quiet)
     content = model_bytes(model)
     # Both are complete before either takes its name.
     with writing(output), whole_file(output, overwrite=force) as part:
         part.write_bytes(content)
         if labels_out is not None:
-            write_array(model.labels_, labels_out, ["label"], key="labels", force=force)
+            write_array(
+                model.labels_, labels_out, ["label"], key="labels", force=force, index=table.index
+            )
     if not quiet:
         _show(_summary(model, table, method))
 
@@ -105,6 +112,8 @@ def predict(
     drop: options.Drop = None,
     key: options.Key = None,
     header: options.Header = "auto",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
@@ -115,11 +124,13 @@ def predict(
     model = load_file(model_file)
     if isinstance(model, SubspaceImputer):  # its `transform` gives no distances
         raise CommandError("a SubspaceImputer cannot predict: polyspan impute --model takes it")
-    table = read_table(data, columns, drop, key, header, model)
+    table = read_table(
+        data, columns, drop, key, header, model, decimal=decimal, thousands=thousands
+    )
     method, key = ("transform", "distances") if distances else ("predict", "labels")
     values = ask(model, method, table)
     names = [str(name) for name in model.get_feature_names_out()] if distances else ["label"]
-    write_array(values, output, names, key=key, force=force)
+    write_array(values, output, names, key=key, force=force, index=table.index)
     report_written(output, table, quiet)
 
 
@@ -132,6 +143,8 @@ def reconstruct(
     drop: options.Drop = None,
     key: options.Key = None,
     header: options.Header = "auto",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
@@ -140,10 +153,12 @@ def reconstruct(
     check_input(model_file, data)
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
-    table = read_table(data, columns, drop, key, header, model)
+    table = read_table(
+        data, columns, drop, key, header, model, decimal=decimal, thousands=thousands
+    )
     values = ask(model, "reconstruct", table)
     names = table.names or model_names(model)
-    write_array(values, output, names, key=table.key or "X", force=force)
+    write_array(values, output, names, key=table.key or "X", force=force, index=table.index)
     report_written(output, table, quiet)
 
 
