@@ -112,8 +112,10 @@ def _parse(path: Path, layout: Layout, **options: Any) -> Any:
 def _find_layout(path: Path, header: str, marks: list[Marks]) -> Layout:
     """Look at the first line that is not blank."""
     with open_text(path) as file:
-        n_blank, line = next(((k, line) for k, line in enumerate(file) if line.strip()), (0, ""))
-    bare = Layout(_delimiter(path, line), None)
+        lines = ((k, line) for k, line in enumerate(file) if line.strip())
+        n_blank, first = next(lines, (0, ""))
+        _, second = next(lines, (0, first))
+    bare = Layout(_delimiter(path, first, second), None)
     cells = _parse(path, bare, nrows=1, dtype=str).iloc[0].dropna()
     named = not all(is_number(cell, marks) for cell in cells)
     if header == "no" or (header == "auto" and not named):
@@ -123,20 +125,21 @@ def _find_layout(path: Path, header: str, marks: list[Marks]) -> Layout:
     return Layout(bare.delimiter, names, n_blank + 1)
 
 
-def _delimiter(path: Path, line: str) -> str:
-    """Return what separates the cells of a line."""
+def _delimiter(path: Path, first: str, second: str) -> str:
+    """Return what separates the cells of the first two lines."""
     import pandas as pd
 
     if ending_of(path).startswith(".tsv"):
         return "\t"
-    outside = re.sub('"[^"]*"', "", line)
+    first, second = (re.sub('"[^"]*"', "", line) for line in (first, second))
     # In 1,5;2,5;3,5 there are more commas than semicolons.
-    for delimiter in (mark for mark in ";\t" if mark in outside):
+    for delimiter in (mark for mark in ";\t" if mark in first):
         plain = {"header": None, "dtype": str, "quoting": csv.QUOTE_NONE}
-        cells = pd.read_csv(io.StringIO(outside), sep=delimiter, **plain).iloc[0]
+        cells = pd.read_csv(io.StringIO(first), sep=delimiter, **plain).iloc[0]
         if all(is_number(cell, allowed(None, None)) for cell in cells.dropna()):
             return delimiter
-    return max(",;\t", key=outside.count)
+    alike = [mark for mark in ",;\t" if 0 < first.count(mark) == second.count(mark)]
+    return max(alike or ",;\t", key=first.count)
 
 
 @contextmanager

@@ -116,7 +116,8 @@ def _tell(table: Table, filled: np.ndarray, output: Path, quiet: bool) -> None:
         empty += _empty_elsewhere(table)
     if empty:
         total, which = sum(n for n, _ in empty), [text for _, text in empty]
-        say("note", f"{counted(total, 'cell')} of {output} stay empty: {listed(which)}")
+        stay = "stays" if total == 1 else "stay"
+        say("note", f"{counted(total, 'cell')} of {output} {stay} empty: {listed(which)}")
 
 
 def _empty_elsewhere(table: Table) -> list[tuple[int, str]]:

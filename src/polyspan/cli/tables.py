@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 from polyspan.checks import listed
+from polyspan.cli.array_files import check_rows, read_array
 from polyspan.cli.columns import by_name, positions
 from polyspan.cli.csv_files import Layout, check_unique, read_csv
 from polyspan.cli.errors import CommandError, counted, decoding, reading, say, unreadable
-from polyspan.cli.formats import ENDINGS, TEXT, ending_of
+from polyspan.cli.formats import ENDINGS, FRAMES, TEXT, ending_of
 from polyspan.cli.separators import Marks, as_booleans, first_text
 
 
@@ -116,18 +118,13 @@ def read_table(
     decimal, thousands : str, default=None
         The separators in the numbers of a .csv or .tsv file; found from the cells if not given.
     """
-    ending = ending_of(path)
-    if ending not in ENDINGS:
-        raise unreadable(f"{path}: polyspan reads {', '.join(ENDINGS)}")
-    if key is not None and ending != ".npz":
-        raise CommandError(f"--key is for .npz files, and {path} is none")
-    if (decimal, thousands) != (None, None) and ending not in TEXT:
-        raise CommandError(f"--decimal and --thousands are for {', '.join(TEXT)}: {path} is none")
+    _check_options(path, key, decimal, thousands)
     with reading(path), decoding(path):
-        if ending in (".npy", ".npz"):
-            table = _read_array(path, key)
-        else:
+        if ending_of(path) in FRAMES:
             table = _read_frame(path, header, decimal, thousands)
+        else:
+            X, key = read_array(path, key)
+            table = Table(path, X, None, key=key)
     names, n_columns = table.names, table.X.shape[1]
     taken = range(n_columns) if not columns else positions(path, n_columns, names, columns)
     left_out = set(positions(path, n_columns, names, drop or ()))
@@ -149,46 +146,17 @@ def read_table(
     return replace(table, X=X, names=chosen, used=tuple(used))
 
 
-def _read_array(path: Path, key: str | None) -> Table:
-    # Without pickles, which could run code.
-    try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return Table(path, _check_array(path, found), None)
-            keys = list(found.files)
-            if key is None and len(keys) != 1:
-                raise CommandError(
-                    f"{path} holds {len(keys)} arrays ({', '.join(keys)}): say which with --key"
-                )
-            key = keys[0] if key is None else key
-            if key not in keys:
-                raise CommandError(f"{path} has no array {key!r}: it holds {', '.join(keys)}")
-            return Table(path, _check_array(path, found[key]), None, key=key)
-    except ValueError as error:
-        if "pickle" not in str(error):
-            raise
-        why = "it holds Python objects, which could run code"
-        raise unreadable(f"cannot read {path}: {why}") from error
-
-
-def _check_array(path: Path, found: np.ndarray) -> np.ndarray:
-    if found.dtype.kind not in "fiub":
-        raise CommandError(f"{path} holds entries of the type {found.dtype}: need real numbers")
-    if found.ndim != 2:
-        raise CommandError(
-            f"{path} holds an array of shape {found.shape}: need two dimensions, samples as rows"
-        )
-    _check_rows(path, found)
-    kept = found.dtype.kind == "f" and found.dtype.itemsize in (4, 8)
-    # In the byte order of this machine.
-    return found.astype(found.dtype.newbyteorder("=") if kept else np.float64, copy=False)
-
-
-def _check_rows(path: Path, found: Any) -> None:
-    n, m = found.shape
-    if n * m == 0:
-        raise CommandError(f"{path} is empty: {counted(n, 'row')}, {counted(m, 'column')}")
+def _check_options(path: Path, key: str | None, decimal: str | None, thousands: str | None) -> None:
+    """Refuse files of other formats, and options that are not for this one."""
+    ending = ending_of(path)
+    if ending not in ENDINGS:
+        raise unreadable(f"{path}: polyspan reads {', '.join(ENDINGS)}")
+    if key is not None and ending != ".npz":
+        raise CommandError(f"--key is for .npz files, and {path} is none")
+    if decimal is not None and decimal == thousands:
+        raise typer.BadParameter(f"--decimal and --thousands are both {decimal!r}")
+    if (decimal, thousands) != (None, None) and ending not in TEXT:
+        raise CommandError(f"--decimal and --thousands are for {', '.join(TEXT)}: {path} is none")
 
 
 def _read_frame(path: Path, header: str, decimal: str | None, thousands: str | None) -> Table:
@@ -201,7 +169,7 @@ def _read_frame(path: Path, header: str, decimal: str | None, thousands: str | N
         as_booleans(frame)
         names = tuple(str(name) for name in frame.columns)
         check_unique(path, list(names))
-    _check_rows(path, frame)
+    check_rows(path, frame)
     return Table(path, np.empty(frame.shape), names, frame=frame, layout=layout)
 
 
