@@ -14,7 +14,8 @@ from rich.table import Table as RichTable
 from polyspan.baselines import KSubspaces
 from polyspan.cli import options, pictures
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_input, check_output, report, writing
+from polyspan.cli.errors import CommandError, check_input, check_output, report, say, writing
+from polyspan.cli.jpeg import warning_about
 from polyspan.compare import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.files import same_file, whole_file
@@ -70,6 +71,10 @@ def denoise(
     picture, target = _open(photo, output, "denoised", force)
     most, axis = picture.most, picture.channel_axis
     level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / most
+    if sigma is None and picture.compression is not None:
+        doubt = warning_about(picture.compression, level * most)
+        if doubt:
+            say("warning", f"{photo} {doubt}")
     bar = sys.stderr.isatty() and not quiet
     values = denoise_image(picture.pixels, level, preset, axis, random_state=seed, progress=bar)
     pictures.write_picture(picture, values, target, force=force)
