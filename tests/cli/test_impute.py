@@ -27,7 +27,7 @@ def test_decimal_commas_of_a_whole_file_are_filled(run, tmp_path):
     holes = int((texts.iloc[:, 1:14] == "").to_numpy().sum())
     assert holes == 52
     assert "52 of 52 missing cells filled in 13 columns: c0 4, c1 4, " in done.output
-    assert "note: read with decimal commas: c0, c1, " in done.output
+    assert "note: read with decimal commas or thousands separators: c0, c1, " in done.output
     assert "note: passed over, since they hold text: day, remark\n" in done.output
     assert "note: 30 cells of f.csv stay empty: remark 30 (text)\n" in done.output
     filled = pd.read_csv("f.csv", sep=";", dtype=str, keep_default_na=False)

@@ -93,6 +93,9 @@ def test_options_say_how_to_read(tmp_path):
     np.testing.assert_array_equal(read_table(path, decimal=".").X[:, 1], [1.234, 5.678])
     with pytest.raises(CommandError, match=r"column x .*'1.234' is no number with --decimal ,"):
         read_table(path, decimal=",", thousands="")
+    # They do not turn numbers into names.
+    with pytest.raises(CommandError, match=r"column 1 .*'2.5' is no number with --decimal ,"):
+        read_table(csv(tmp_path, "1;2.5", "3;4.5"), decimal=",")
 
 
 def test_points_among_decimal_commas(tmp_path, capsys):
@@ -100,9 +103,7 @@ def test_points_among_decimal_commas(tmp_path, capsys):
     with pytest.raises(CommandError, match=r"column x .*is 1.234 with .*1234 with --thousands \."):
         read_table(path)
     np.testing.assert_array_equal(read_table(path, decimal=",").X, [[1.5, 1234], [2.5, 5678]])
-    told = capsys.readouterr().err
-    assert "read with decimal commas: a" in told
-    assert "read with thousands separators: x" in told
+    assert "read with decimal commas or thousands separators: a, x\n" in capsys.readouterr().err
     # A column that can only be plain stays so.
     path = csv(tmp_path, "a;x", "1,5;1.25", "2,5;5.678")
     np.testing.assert_array_equal(read_table(path).X, [[1.5, 1.25], [2.5, 5.678]])
@@ -126,9 +127,11 @@ def test_separators_of_cells_are_told_from_those_of_numbers(tmp_path, lines, nam
     np.testing.assert_array_equal(table.X, rows)
 
 
-def test_text_stays_text(tmp_path):
+def test_text_stays_text(tmp_path, capsys):
     path = csv(tmp_path, "x;day;time;place;mixed", "1;10.03.2004;18.00.00;Ulm;1,5", "2;;;;no")
     assert read_table(path, only_numbers=True).names == ("x",)
+    told = "passed over, since they hold text: day, time, place, mixed (row 1: 'no')\n"
+    assert told in capsys.readouterr().err
     with pytest.raises(CommandError, match=r"4 columns .*\(row 0 of day: '10.03.2004'\)"):
         read_table(path)
 

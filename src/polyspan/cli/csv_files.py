@@ -15,7 +15,6 @@ from typing import Any
 from polyspan.cli.errors import CommandError, counted, say, unreadable
 from polyspan.cli.formats import ending_of, open_text
 from polyspan.cli.separators import (
-    Marks,
     Readings,
     allowed,
     as_booleans,
@@ -54,7 +53,7 @@ def read_csv(
 
     marks = allowed(decimal, thousands)
     with _csv_errors(path):
-        layout = _find_layout(path, header, marks)
+        layout = _find_layout(path, header)
         try:
             frame = _parse(path, layout, **_exact_numbers())
         except pd.errors.EmptyDataError as error:
@@ -109,7 +108,7 @@ def _parse(path: Path, layout: Layout, **options: Any) -> Any:
     return frame
 
 
-def _find_layout(path: Path, header: str, marks: list[Marks]) -> Layout:
+def _find_layout(path: Path, header: str) -> Layout:
     """Look at the first line that is not blank."""
     with open_text(path) as file:
         lines = ((k, line) for k, line in enumerate(file) if line.strip())
@@ -117,7 +116,7 @@ def _find_layout(path: Path, header: str, marks: list[Marks]) -> Layout:
         _, second = next(lines, (0, first))
     bare = Layout(_delimiter(path, first, second), None)
     cells = _parse(path, bare, nrows=1, dtype=str).iloc[0].dropna()
-    named = not all(is_number(cell, marks) for cell in cells)
+    named = not all(is_number(cell, allowed(None, None)) for cell in cells)
     if header == "no" or (header == "auto" and not named):
         return bare
     cells = _parse(path, bare, nrows=1, dtype=str, na_filter=False).iloc[0]

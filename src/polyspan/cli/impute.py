@@ -123,7 +123,7 @@ def _tell(table: Table, filled: np.ndarray, output: Path, quiet: bool) -> None:
 def _empty_elsewhere(table: Table) -> list[tuple[int, str]]:
     """Return the empty cells of columns that are carried over: how many, and in words."""
     found = []
-    for k in set(range(table.frame.shape[1])) - set(table.used):
+    for k in sorted(set(range(table.frame.shape[1])) - set(table.used)):
         n = int(table.frame.iloc[:, k].isna().sum())
         name = table.frame.columns[k]
         why = "left out" if table.is_numeric(k) else "text"

@@ -124,9 +124,11 @@ def first_text(frame: Any, k: int) -> tuple[int | None, bool]:
     if not is_text(frame, k):
         return None, False
     cells = frame.iloc[:, k].str.strip()
-    number = np.any([m.fit(cells) for m in allowed(None, None)], axis=0)
-    wrong = np.flatnonzero(~number)
-    return (int(wrong[0]) if len(wrong) else None), bool((number & cells.notna()).any())
+    for some in (cells.head(1000), cells):  # the first rows settle most columns
+        number = np.any([m.fit(some) for m in allowed(None, None)], axis=0)
+        if not number.all():
+            return int(np.argmin(number)), bool((number & some.notna()).any())
+    return None, True
 
 
 def as_booleans(frame: Any) -> None:

@@ -203,12 +203,9 @@ def _check_clear(table: Table, used: list[int]) -> None:
                 f"column {table.column(k)} of {table.path} {readings.unclear[k]} (--decimal, "
                 "--thousands, --drop)"
             )
-    marks = {table.column(k): readings.marks.get(k, Marks()) for k in used}
-    commas = [name for name, m in marks.items() if m.decimal == ","]
-    groups = [name for name, m in marks.items() if m.thousands]
-    for what, names in (("decimal commas", commas), ("thousands separators", groups)):
-        if names:
-            say("note", f"read with {what}: {listed(names)}")
+    names = [table.column(k) for k in used if readings.marks.get(k, Marks()) != Marks()]
+    if names:
+        say("note", f"read with decimal commas or thousands separators: {listed(names)}")
 
 
 def _pass_over(table: Table, used: list[int]) -> list[int]:
