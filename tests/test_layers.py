@@ -10,9 +10,9 @@ import polyspan
 
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
-    "_sklearn", "arrays", "geometry", "metrics", "datasets", "files", "checks", "progress", "data",
-    "union", "batch", "kernel", "kernels", "mixture", "model_selection", "baselines", "images",
-    "plotting", "compare", "saved_types", "persistence", "cli",
+    "_interrupts", "_sklearn", "arrays", "geometry", "metrics", "datasets", "files", "checks",
+    "progress", "data", "union", "batch", "kernel", "kernels", "mixture", "model_selection",
+    "baselines", "images", "plotting", "compare", "saved_types", "persistence", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"_sklearn", "arrays", "geometry"},

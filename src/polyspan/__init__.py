@@ -3,11 +3,14 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from polyspan import datasets, geometry, images, kernels, metrics
-from polyspan.compare import Comparison, compare
-from polyspan.kernel import MCKUSaL, RobustMCKUSaL
-from polyspan.mixture import SubspaceImputer, SubspaceMixture
-from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
+from polyspan._interrupts import ended_by_interrupt, is_command
+
+with ended_by_interrupt(is_command()):
+    from polyspan import datasets, geometry, images, kernels, metrics
+    from polyspan.compare import Comparison, compare
+    from polyspan.kernel import MCKUSaL, RobustMCKUSaL
+    from polyspan.mixture import SubspaceImputer, SubspaceMixture
+    from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 if TYPE_CHECKING:
     from polyspan.persistence import load_model, save_model
