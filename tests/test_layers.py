@@ -12,7 +12,7 @@ ROOT = Path(polyspan.__file__).parent
 LAYERS = [
     "_sklearn", "arrays", "geometry", "metrics", "datasets", "files", "checks", "progress", "data",
     "union", "batch", "kernel", "kernels", "mixture", "model_selection", "baselines", "images",
-    "plotting", "compare", "saved_types", "persistence", "cli",
+    "plotting", "compare", "saved_types", "saved_archive", "persistence", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"_sklearn", "arrays", "geometry"},

@@ -105,7 +105,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         inertia, labels, n_iter, settled = min(results, key=lambda result: result[0])
         self.labels_, self.inertia_, self.n_iter_ = labels, inertia, n_iter
         self._fitted_kernel = kernel
-        self._X_fit = None if kernel is None else X
+        self._X_fit = None if kernel is None else X.copy()  # as in the kernel models
         self._means, _, self._mean_squares = self._centres(G, labels)
         if not settled:
             warn_user(

@@ -211,10 +211,13 @@ def gaussians_of(model: MixturePrediction) -> Gaussians:
 
 def fitted_attributes(gaussians: Gaussians, mean: Array) -> dict[str, Array]:
     """Return the fitted attributes of components about a mean: the inverse of `gaussians_of`."""
+    xp = namespace(mean)
     return {
-        "weights_": namespace(mean).exp(gaussians.log_weights),
+        "weights_": xp.exp(gaussians.log_weights),
         "means_": gaussians.means + mean,
-        "bases_": gaussians.bases,
+        # A copy: some columns of all eigenvectors, in reverse, would keep the others in memory,
+        # and give other last digits than the array that a file holds.
+        "bases_": xp.asarray(gaussians.bases, copy=True),
         "variances_": gaussians.variances,
         "noise_variances_": gaussians.noise,
         "mean_": mean,
