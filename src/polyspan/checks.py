@@ -75,6 +75,7 @@ def validated(
     # A stream may have begun with too few samples to fit.
     if not reset and method != "partial_fit":
         check_is_fitted(estimator)
+        require_dispatch(**{fitted: getattr(estimator, fitted)})  # of a fit under the switch
         check_same_namespace(X, estimator, attribute=fitted, method=method)
     _check_support(estimator, X, method)
     xp, _ = get_namespace(X)

@@ -74,6 +74,15 @@ def test_the_line_helps(tensor):
     assert type(found) is type(tensor(X))
 
 
+@pytest.mark.parametrize("kind", [MiCUSaL, RobustMiCUSaL, MCKUSaL, SubspaceMixture])
+def test_a_model_of_tensors_needs_the_switch_too(kind, tensor):
+    with sklearn.config_context(array_api_dispatch=True):
+        model = kind(2, 2, random_state=0).fit(tensor(X))
+    for given in (tensor(X), X):
+        with pytest.raises(ValueError, match=f"_ is an array of .*{LINE}"):
+            model.predict(given)
+
+
 NATIVE = {
     "subspace_distance": lambda t: metrics.subspace_distance(t(BASES[0]), t(BASES[1])),
     "principal_angles": lambda t: metrics.principal_angles(t(BASES[0]), BASES[1]),
