@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
+from sklearn.pipeline import Pipeline
 
 from polyspan._sklearn import ProgressBar
 from polyspan.checks import listed
@@ -122,7 +123,7 @@ def predict(
     check_input(model_file, data)
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
-    if isinstance(model, SubspaceImputer):  # its `transform` gives no distances
+    if isinstance(_last_step(model), SubspaceImputer):  # its `transform` gives no distances
         raise CommandError("a SubspaceImputer cannot predict: polyspan impute --model takes it")
     table = read_table(
         data, columns, drop, key, header, model, decimal=decimal, thousands=thousands
@@ -168,16 +169,21 @@ def info(model_file: options.Model, debug: options.Debug = False) -> None:
     model = load_file(model_file)
     about = model_info(model_file)
     rows = {"estimator": about.estimator}
-    defaults = type(model)().get_params()
+    if isinstance(model, Pipeline):
+        rows["steps"] = ", ".join(
+            step if isinstance(step, str) else type(step).__name__ for _, step in model.steps
+        )
+    last = _last_step(model)
+    defaults = type(last)().get_params()
     always = {*NUMBER, *DIMENSION, "lam"}
     rows |= {
         name: repr(value)
-        for name, value in model.get_params().items()
+        for name, value in last.get_params().items()
         if name in always
         or isinstance(value, np.ndarray)
         or repr(value) != repr(defaults[name])  # NaN is not NaN
     }
-    rows |= _learned(model)
+    rows |= _learned(last)
     rows["features"] = str(model.n_features_in_)
     names = model_names(model)
     if names is not None:
@@ -191,6 +197,11 @@ def load_file(path: Path) -> Any:
     """Read a model."""
     with reading(path):
         return load_model(path)
+
+
+def _last_step(model: Any) -> Any:
+    """Return the estimator of polyspan that a model is, or that a pipeline ends in."""
+    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def fit_table(model: Any, table: Table, method: str, quiet: bool) -> None:
@@ -217,7 +228,7 @@ def _check_complete(model: Any, table: Table, needs: str, advice: str) -> None:
     """Refuse missing entries where a model takes none; name the method that does."""
     if not table.n_missing or model.__sklearn_tags__().input_tags.allow_nan:
         return
-    other = "robust-mckusal" if "kernel" in model.get_params() else "robust"
+    other = "robust-mckusal" if "kernel" in _last_step(model).get_params() else "robust"
     raise CommandError(
         f"{table.n_missing} of {table.X.size} entries of {table.path} are missing, and {needs} "
         f"needs complete data: {advice} --method {other}, or fill them with "

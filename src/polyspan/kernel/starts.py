@@ -20,6 +20,7 @@ from sklearn.neighbors import NearestNeighbors
 from polyspan._sklearn import cluster_qr, plain_settings
 from polyspan.arrays import Array, to_numpy
 from polyspan.checks import warn_user
+from polyspan.inputs import require_dispatch
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
 from polyspan.kernel.functions import feature_distances
@@ -112,6 +113,7 @@ def check_sizes(n_subspaces: int, subspace_dim: int, n_samples: int) -> None:
 def _given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarray | None]:
     """Check the labels, or the seeds of GKIOP, that the user gave to start from."""
     if not isinstance(model.init, str):
+        require_dispatch(init=model.init)
         labels = to_numpy(model.init)
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
             raise ValueError(
@@ -128,6 +130,7 @@ def _given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarra
         return model.init, None
     if model.init != "gkiop":
         raise ValueError(f"gkiop_seeds are for init='gkiop', not for init={model.init!r}")
+    require_dispatch(gkiop_seeds=model.gkiop_seeds)
     seeds = to_numpy(model.gkiop_seeds)
     if (
         seeds.shape != (model.n_subspaces,)

@@ -200,8 +200,12 @@ def first_of_the_best(solutions: list[Solution]) -> Solution:
 def fitted_attributes(problem: Problem, working: Working, frames: Array) -> dict[str, Any]:
     """Return the attributes that describe the subspaces a solver has reached."""
     bases, points = problem.shape.split(working.outward(frames))
-    found = {"bases_": bases, "mean_": working.mean}
-    return found if points is None else {**found, "anchors_": points + working.mean}
+    if points is None:
+        return {"bases_": bases, "mean_": working.mean}
+    # A copy, and not every column but the last of frames: products with an array that lies
+    # otherwise in memory, as after saving and loading, are rounded otherwise.
+    bases = namespace(bases).asarray(bases, copy=True)
+    return {"bases_": bases, "mean_": working.mean, "anchors_": points + working.mean}
 
 
 def store(
