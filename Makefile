@@ -18,6 +18,10 @@ QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py t
 	tests/union/solve tests/kernel/test_solve.py tests/kernel/test_functions.py tests/mixture/_solve \
 	tests/data/test_measure.py tests/test_layers.py tests/test_metrics.py tests/test_saved_types.py tests/test_imports.py
 
+# Tests run in two processes; with more than one BLAS thread in each they would wait for one another.
+test test-floor quick: export OPENBLAS_NUM_THREADS = 1
+test test-floor quick: export OMP_NUM_THREADS = 1
+
 .PHONY: help demo test test-floor quick lint torch bench bench-compare reproduce format clean
 
 help:

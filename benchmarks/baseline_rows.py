@@ -59,15 +59,15 @@ def baselines() -> Iterator[Row]:
         yield row
     for step, outer in ((0.1, 4), (1.5, 5)):
         row = {"row": f"baselines, k-GROUSE, step {step}, {outer} outer iterations"}
-        for share in (0.1, 0.3, 0.5):
+        for fraction in (0.1, 0.3, 0.5):
             distances = []
             for seed in range(6):
                 data = make_union_of_subspaces(random_state=seed)
-                X = mask_entries(data.X, share, random_state=seed)
+                X = mask_entries(data.X, fraction, random_state=seed)
                 model = KGROUSE(5, 13, step_size=step, max_iter=outer, random_state=seed)
                 _fit(model, X)
                 distances.append(average_subspace_distance(model.bases_, data.bases))
-            row[f"d_avg, {share:.0%} missing"] = float(np.mean(distances))
+            row[f"d_avg, {fraction:.0%} missing"] = float(np.mean(distances))
         yield row
 
 

@@ -102,17 +102,17 @@ def denoise() -> Iterator[Row]:
 
 
 def inpaint() -> Iterator[Row]:
-    """Fill three pictures with three shares of their pixels missing."""
+    """Fill three pictures with three fractions of their pixels missing."""
     from skimage.restoration import inpaint_biharmonic
 
     for name, truth in pictures().items():
-        for share in (0.2, 0.5, 0.8):
-            mask = np.random.default_rng(0).random(truth.shape) < share
+        for fraction in (0.2, 0.5, 0.8):
+            mask = np.random.default_rng(0).random(truth.shape) < fraction
             holes = np.where(mask, 0, truth)
             ours, seconds = timed(lambda h=holes, m=mask: inpaint_image(h, m))
             theirs = psnr(inpaint_biharmonic(holes, mask), truth)
             yield {
-                "row": f"inpaint {name}, {share:.0%} missing",
+                "row": f"inpaint {name}, {fraction:.0%} missing",
                 "best dB": psnr(ours, truth),
                 "biharmonic dB": theirs,
                 "gain": psnr(ours, truth) - theirs,
@@ -133,7 +133,7 @@ def tables() -> dict[str, np.ndarray]:
 
 
 def impute() -> Iterator[Row]:
-    """Fill tables with three shares missing; means over five masks."""
+    """Fill tables with three fractions missing; means over five masks."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
@@ -144,11 +144,11 @@ def impute() -> Iterator[Row]:
         "mean": SimpleImputer,
     }
     for name, truth in tables().items():
-        for share in (0.1, 0.3, 0.5):
+        for fraction in (0.1, 0.3, 0.5):
             errors: dict[str, list[float]] = {key: [] for key in imputers}
             seconds: dict[str, list[float]] = {key: [] for key in imputers}
             for seed in range(5):
-                mask = np.random.RandomState(seed).uniform(size=truth.shape) < share
+                mask = np.random.RandomState(seed).uniform(size=truth.shape) < fraction
                 mask[0, mask.all(axis=0)] = False
                 holes = np.where(mask, np.nan, truth)
                 for key, make in imputers.items():
@@ -159,7 +159,7 @@ def impute() -> Iterator[Row]:
                     seconds[key].append(spent)
             mean = {key: float(np.mean(values)) for key, values in errors.items()}
             yield {
-                "row": f"impute {name}, {share:.0%} missing",
+                "row": f"impute {name}, {fraction:.0%} missing",
                 **{f"RMSE {key}": value for key, value in mean.items()},
                 "over neighbours": mean["ours"] / mean["neighbours"],
                 "over iterative": mean["ours"] / mean["iterative"],

@@ -168,10 +168,10 @@ def table4() -> Iterator[Row]:
                 }
                 for label, model in models.items():
                     _add(errors, label, 100 * clustering_error(y, model.fit(X).labels_))
-                for share in (0.1, 0.2):
+                for fraction in (0.1, 0.2):
                     model = RobustMCKUSaL(2, s, **common)
-                    model.fit(mask_entries(X, share, random_state=seed))
-                    label = f"spectral, {share:.0%} missing"
+                    model.fit(mask_entries(X, fraction, random_state=seed))
+                    label = f"spectral, {fraction:.0%} missing"
                     _add(errors, label, 100 * clustering_error(y, model.labels_))
             where = f"samples {rows.start} to {rows.stop - 1}"
             means = {label: float(np.mean(values)) for label, values in errors.items()}

@@ -96,8 +96,8 @@ def sweeps(
 def missing() -> Iterator[Row]:
     """Compare a sweep with the literal one, and majorise-minimise with 100 sweeps, at equal F2."""
     for m, s, sizes in ((180, 13, (150, 100, 150, 100, 150)), (600, 12, (144, 144, 144, 145, 145))):
-        for share in (0.1, 0.5):
-            problem = setting(m, s, sizes, share)
+        for fraction in (0.1, 0.5):
+            problem = setting(m, s, sizes, fraction)
             start = draw_bases((len(sizes), m, s), np.random.RandomState(1))
             labels = problem.assign(start[None], with_products=False)[0][:, 0]
             seconds = interleaved(
@@ -119,7 +119,7 @@ def missing() -> Iterator[Row]:
                 {"mm": lambda p=problem, b=start, k=labels, f=target: descend(p, k, b, f)}, 7
             )["mm"]
             yield {
-                "row": f"missing {share:.0%}, {m}/{sum(sizes)}/5/{s}",
+                "row": f"missing {fraction:.0%}, {m}/{sum(sizes)}/5/{s}",
                 "sweep, literal over compiled": seconds["literal"] / seconds["compiled"],
                 "same F2, 100 literal sweeps over mm": SWEEPS * seconds["literal"] / ours,
                 "same F2, 100 compiled sweeps over mm": SWEEPS * seconds["compiled"] / ours,

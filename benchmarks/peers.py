@@ -67,11 +67,11 @@ def kspaces_fit(X: np.ndarray, max_iter: int = 50, tol: float = 5e-2) -> np.ndar
     from kspaces import run_EM
 
     np.random.seed(0)
-    _, shares = run_EM(
+    _, responsibilities = run_EM(
         X, [S] * L, assignment="closest", max_iter=max_iter, tol=tol, initializations=1,
         silent=True, randomize_init=True,
     )  # fmt: skip
-    return np.asarray(shares).argmax(axis=1)
+    return np.asarray(responsibilities).argmax(axis=1)
 
 
 def tslearn_fit(X: np.ndarray) -> np.ndarray:

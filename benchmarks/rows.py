@@ -176,7 +176,7 @@ def annealed() -> Iterator[Row]:
     yield {
         "row": "default 180/650/5/13, one annealed start",
         "ratio": sum(theirs) / sum(ours),
-        "share of the literal CPU time": sum(ours) / sum(theirs),
+        "fraction of the literal CPU time": sum(ours) / sum(theirs),
         "CPU s per fit": float(np.mean(ours)),
         "mean d_avg": float(np.mean(distance)),
         "mean label error": float(np.mean(error)),

@@ -96,16 +96,16 @@ def iterations(
     return fitting(model, X)
 
 
-def synthetic(model: Any, share: float = 0.0, dtype: str = "float64") -> Run:
+def synthetic(model: Any, fraction: float = 0.0, dtype: str = "float64") -> Run:
     """Return a fit of the paper's synthetic setting."""
     X = make_union_of_subspaces(random_state=0).X.astype(dtype)
-    return fitting(model, mask_entries(X, share, random_state=0) if share else X)
+    return fitting(model, mask_entries(X, fraction, random_state=0) if fraction else X)
 
 
-def digits(model: Any, n: int = 240, share: float = 0.0) -> Run:
+def digits(model: Any, n: int = 240, fraction: float = 0.0) -> Run:
     """Return a fit of two USPS digits."""
     X = np.concatenate([usps.load((d,), slice(0, n // 2))[0] for d in (1, 7)])
-    return fitting(model, mask_entries(X, share, random_state=0) if share else X)
+    return fitting(model, mask_entries(X, fraction, random_state=0) if fraction else X)
 
 
 def kernel_values() -> Run:
@@ -119,10 +119,10 @@ def preimages() -> Run:
     return lambda: model.reconstruct(X + 0.02)
 
 
-def denoised(model: Any, share: float = 0.0) -> Run:
+def denoised(model: Any, fraction: float = 0.0) -> Run:
     """Return a fit and a reconstruction of two USPS digits."""
     X = usps.load((0, 4), slice(0, 120))[0]
-    X = mask_entries(X, share, random_state=0) if share else X
+    X = mask_entries(X, fraction, random_state=0) if fraction else X
     return lambda: model.fit(X).reconstruct(X[:60])
 
 
@@ -237,7 +237,7 @@ WORKLOADS: dict[str, Callable[[], Run]] = {
         MCKUSaL(2, 15, gamma=1 / 8, lam=200.0, residual="loo", random_state=0)
     ),
     "table4, missing": lambda: digits(
-        RobustMCKUSaL(2, 35, gamma=1 / 8, lam=200.0, random_state=0), share=0.2
+        RobustMCKUSaL(2, 35, gamma=1 / 8, lam=200.0, random_state=0), fraction=0.2
     ),
     "denoising": preimages,
     "baselines, K-subspaces": lambda: synthetic(KSubspaces(5, 13, random_state=0)),

@@ -137,7 +137,7 @@ def draw(
     short = ("Algorithm 1,\n8 starts", "annealed,\n1 start", "known labels\n(bound)")
     for ax, field, title in (
         (axes[0], "distance", "distance to the true subspaces, $d_{avg}$"),
-        (axes[1], "error", "share of wrong labels"),
+        (axes[1], "error", "fraction of wrong labels"),
     ):
         heights = [np.mean([getattr(v, field) for v in synthetic[name]]) for name in METHODS]
         bars = ax.bar(short, heights, color=colours)

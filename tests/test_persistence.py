@@ -332,8 +332,8 @@ def test_a_tree_that_does_not_hold_together_is_damaged(content, tmp_path):
 
 def test_damage_anywhere_is_noticed(content, tmp_path):
     path = tmp_path / "m.skops"
-    for share in (0.1, 0.5, 0.99):
-        path.write_bytes(content[: int(share * len(content))])
+    for fraction in (0.1, 0.5, 0.99):
+        path.write_bytes(content[: int(fraction * len(content))])
         with pytest.raises(ModelFileError):
             load_model(path)
     path.write_bytes(content)

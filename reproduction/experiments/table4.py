@@ -225,7 +225,7 @@ def _more_missing(records: Sequence[Record], setting: str) -> Claim:
     )
     names = ("10 % missing", "20 %")
     if setting != "1,6 poly":
-        text = f"The error of rMC-KUSaL grows with the share of missing entries ({setting})."
+        text = f"The error of rMC-KUSaL grows with the fraction of missing entries ({setting})."
         return compare_means(text, few, many, names)
     text = f"More missing entries do not make rMC-KUSaL much worse ({setting})."
     if not few:

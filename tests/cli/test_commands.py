@@ -325,12 +325,12 @@ def test_a_foreign_model_is_refused(run, shelf, tmp_path):
 def test_the_demo_shows_what_annealing_gains(run, tmp_path):
     done = run("demo", "--draws", 1, "--plot", "demo.png")
     assert done.exit_code == 0, done.output
-    shares = {
+    fractions = {
         line.split("│")[1].strip(): float(line.split("│")[3].strip().rstrip("%"))
         for line in done.output.splitlines()
         if line.count("│") > 3
     }
-    assert shares["MiCUSaL, annealed"] < 5 < shares["Algorithm 1, 8 starts"]
+    assert fractions["MiCUSaL, annealed"] < 5 < fractions["Algorithm 1, 8 starts"]
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert run("demo", "--plot", "demo.png").exit_code == 4
     assert run("demo", "--plot", "demo.txt").exit_code == 1

@@ -227,10 +227,10 @@ def test_sweeps_over_single_samples_are_refused(X):
     [{"solver": "exact"}, {"residual": "loo"}, {"affine": True}],
     ids=["exact", "loo", "affine"],
 )
-@pytest.mark.parametrize("share", [0.0, 0.2])
-def test_results_per_row_stay_where_the_rows_are(client, X, options, share):
+@pytest.mark.parametrize("fraction", [0.0, 0.2])
+def test_results_per_row_stay_where_the_rows_are(client, X, options, fraction):
     """Labels are lazy: nothing has gathered them."""
-    X = mask_entries(X, share, random_state=0)
+    X = mask_entries(X, fraction, random_state=0)
     lazy = chunked(X, 5).persist()
     model = RobustMiCUSaL(4, 3, n_init=1, random_state=0, anneal_steps=20, **options)
     expected = clone(model).fit(X)

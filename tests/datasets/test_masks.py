@@ -44,8 +44,8 @@ def test_types_and_nothing_hidden():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((X, 1.0), "share=1.0"),
-        ((X, -0.1), "share=-0.1"),
+        ((X, 1.0), "fraction=1.0"),
+        ((X, -0.1), "fraction=-0.1"),
         ((X[0], 0.1), "two dimensions, found 1"),
     ],
 )

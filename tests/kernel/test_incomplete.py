@@ -26,10 +26,10 @@ KERNELS = [
 ]
 
 
-def with_holes(seed, n=7, m=12, share=0.3):
+def with_holes(seed, n=7, m=12, fraction=0.3):
     rng = np.random.RandomState(seed)
     X = rng.standard_normal((n, m))
-    X[rng.uniform(size=X.shape) < share] = np.nan
+    X[rng.uniform(size=X.shape) < fraction] = np.nan
     return X
 
 

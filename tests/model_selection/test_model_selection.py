@@ -50,13 +50,13 @@ def test_score_is_repeatable_and_prefers_the_true_dimension():
         assert scores[s] == masked_entry_score(model, DATA.X_test)
         assert scores[s] < 0
     assert max(scores, key=scores.get) == 3
-    with pytest.raises(ValueError, match=r"share=1\.5"):
-        masked_entry_score(model, DATA.X_test, share=1.5)
+    with pytest.raises(ValueError, match=r"fraction=1\.5"):
+        masked_entry_score(model, DATA.X_test, fraction=1.5)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2])
-def test_grid_search(share):
-    X = mask_entries(DATA.X, share, random_state=0)
+@pytest.mark.parametrize("fraction", [0.0, 0.2])
+def test_grid_search(fraction):
+    X = mask_entries(DATA.X, fraction, random_state=0)
     model = RobustMiCUSaL(2, anneal_steps=40, random_state=0)
     search = GridSearchCV(model, {"subspace_dim": [1, 3, 8]}, scoring=masked_entry_score, cv=3)
     assert search.fit(X).best_params_ == {"subspace_dim": 3}

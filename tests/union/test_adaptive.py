@@ -117,10 +117,10 @@ def test_filled_samples_are_what_the_majoriser_sees():
     assert block.completed(DATA.bases, None, labels) == (block, None)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1])
+@pytest.mark.parametrize("fraction", [0.0, 0.1])
 @pytest.mark.parametrize("init", ["random", "anneal"])
-def test_fit(share, init):
-    X = mask_entries(DATA.X, share, random_state=0)
+def test_fit(fraction, init):
+    X = mask_entries(DATA.X, fraction, random_state=0)
     model = AdaptiveMiCUSaL(4, 4, lam=20.0, merge_threshold=0.3, init=init, random_state=0).fit(X)
     n, s = model.n_subspaces_, model.subspace_dim_
     assert 1 <= n <= 4

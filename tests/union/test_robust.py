@@ -197,12 +197,12 @@ def test_init_array():
     assert_allclose(again.objective_, model.objective_, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("share", "bound"), [(0.1, 0.105), (0.3, 0.130), (0.5, 0.165)])
-def test_paper_setting(share, bound):
+@pytest.mark.parametrize(("fraction", "bound"), [(0.1, 0.105), (0.3, 0.130), (0.5, 0.165)])
+def test_paper_setting(fraction, bound):
     distances = []
     for seed in range(6):
         data = make_union_of_subspaces(random_state=seed)
-        X = mask_entries(data.X, share, random_state=seed)
+        X = mask_entries(data.X, fraction, random_state=seed)
         model = RobustMiCUSaL(5, 13, random_state=seed).fit(X)
         distances.append(average_subspace_distance(model.bases_, data.bases))
     assert np.mean(distances) <= bound

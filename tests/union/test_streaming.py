@@ -171,12 +171,12 @@ def test_a_scaled_memory_is_that_of_scaled_samples():
 
 
 @pytest.mark.parametrize("affine", [False, True])
-@pytest.mark.parametrize("share", [0.0, 0.3])
-def test_steps_on_a_batch_never_raise_the_objective(affine, share):
+@pytest.mark.parametrize("fraction", [0.0, 0.3])
+def test_steps_on_a_batch_never_raise_the_objective(affine, fraction):
     data = make_union_of_subspaces((200, 200, 200), n_features=30, subspace_dim=2, random_state=0)
-    X = mask_entries(shuffled(data, 0), share, random_state=0)
+    X = mask_entries(shuffled(data, 0), fraction, random_state=0)
     mean = np.zeros(30)
-    observation = Observation(np.dtype(float), mean, explicit=True, holes=share > 0, prior=0.02)
+    observation = Observation(np.dtype(float), mean, explicit=True, holes=fraction > 0, prior=0.02)
     bases = draw_bases((3, 30, 2), np.random.RandomState(0))
     frames = join(bases, 0.1 * bases[..., 0]) if affine else bases
     memory = Memory.empty(mean, 3, 2)

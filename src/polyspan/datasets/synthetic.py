@@ -131,18 +131,18 @@ def _check_sizes(name: str, sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def mask_entries(
-    X: Any, share: float, *, pattern: str = "sample", random_state: Any = None
+    X: Any, fraction: float, *, pattern: str = "sample", random_state: Any = None
 ) -> np.ndarray:
     """Return a copy of X with a fraction of its entries replaced by NaN.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-    share : float
-        The fraction, between 0 and 1 (excluded).
+    fraction : float
+        How many of the entries to hide: at least 0 and below 1.
     pattern : {"sample", "overall", "block", "side"}, default="sample"
-        "sample": the same number of entries, round(share · n_features), in every sample, as in the
-        paper; "overall": that fraction of all entries, wherever they fall; "block": one run of
+        "sample": the same number of entries, round(fraction · n_features), in every sample, as in
+        the paper; "overall": that fraction of all entries, wherever they fall; "block": one run of
         neighbouring features per sample; "side": the last features of one half of the samples,
         drawn at random; the other half stays complete, so that every feature is seen.
     random_state : int, RandomState instance or None, default=None
@@ -164,17 +164,17 @@ def mask_entries(
     masked: np.ndarray = given.astype(np.result_type(given.dtype, np.float32), copy=True)
     if masked.ndim != 2:
         raise ValueError(f"X must have two dimensions, found {masked.ndim}")
-    if not 0 <= share < 1:
-        raise ValueError(f"share={share} must be at least 0 and below 1")
+    if not 0 <= fraction < 1:
+        raise ValueError(f"fraction={fraction} must be at least 0 and below 1")
     rng = check_random_state(random_state)
     n, m = masked.shape
-    hidden = round(share * m)
+    hidden = round(fraction * m)
     if pattern == "sample":
         # The smallest of m random numbers in each row: a draw without replacement per sample.
         order = np.argsort(rng.uniform(size=(n, m)), axis=1)
         np.put_along_axis(masked, order[:, :hidden], np.nan, axis=1)
     elif pattern == "overall":
-        masked.flat[rng.permutation(n * m)[: round(share * n * m)]] = np.nan
+        masked.flat[rng.permutation(n * m)[: round(fraction * n * m)]] = np.nan
     elif pattern == "block":
         starts = rng.randint(0, m - hidden + 1, size=n)
         position = np.arange(m)

@@ -16,7 +16,7 @@ PRIOR = 0.02
 
 
 def masked_entry_score(
-    estimator: Any, X: Any, y: Any = None, *, share: float = 0.2, random_state: Any = 0
+    estimator: Any, X: Any, y: Any = None, *, fraction: float = 0.2, random_state: Any = 0
 ) -> float:
     """Score a fitted model by how well it predicts entries that are hidden from it.
 
@@ -31,7 +31,7 @@ def masked_entry_score(
     X : array-like of shape (n_samples, n_features)
         NaN allowed.
     y : ignored
-    share : float, default=0.2
+    fraction : float, default=0.2
         Part of the observed entries of each sample to hide.
     random_state : int, RandomState instance or None, default=0
         The same entries are hidden for every model compared.
@@ -54,14 +54,14 @@ def masked_entry_score(
     >>> search.best_params_
     {'subspace_dim': 3}
     """
-    if not 0 < share < 1:
-        raise ValueError(f"share={share} must lie between 0 and 1")
+    if not 0 < fraction < 1:
+        raise ValueError(f"fraction={fraction} must lie between 0 and 1")
     if hasattr(estimator, "steps"):
         X, estimator = estimator[:-1].transform(X), estimator[-1]
     check_linear(estimator, "masked_entry_score")
     X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     errors = hidden_entry_errors(
-        estimator.bases_, estimator.mean_, X, share, check_random_state(random_state)
+        estimator.bases_, estimator.mean_, X, fraction, check_random_state(random_state)
     )
     return -float(errors.squares.sum() / max(1.0, errors.counts.sum()))
 
@@ -88,12 +88,12 @@ def hidden_entry_errors(
     bases: np.ndarray,
     mean: np.ndarray,
     X: np.ndarray,
-    share: float,
+    fraction: float,
     rng: np.random.RandomState,
 ) -> HiddenErrors:
     """Hide entries, predict them from the others, return the squared errors."""
     observed = ~np.isnan(X)
-    hidden = observed & (rng.uniform(size=X.shape) < share)
+    hidden = observed & (rng.uniform(size=X.shape) < fraction)
     seen = np.where(hidden, np.nan, X)
     block, scale = masked_block(seen, mean.astype(X.dtype))
     predicted = np.empty_like(X)

@@ -10,11 +10,11 @@ from polyspan.union._solve.grouse_sweep import sweep
 from polyspan.union._solve.problem import prepare
 
 
-def data(seed=0, n=20, m=12, s=3, share=0.3):
+def data(seed=0, n=20, m=12, s=3, fraction=0.3):
     rng = np.random.RandomState(seed)
     X = rng.standard_normal((n, m))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    missing = rng.uniform(size=X.shape) < share
+    missing = rng.uniform(size=X.shape) < fraction
     return np.where(missing, 0.0, X), missing, draw_bases((m, s), rng)
 
 
@@ -34,9 +34,9 @@ def literal_sweep(D, values, missing, members, steps):
     return D
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
-def test_sweep_equals_plain_twin_and_paper(share):
-    values, missing, basis = data(share=share, n=15, m=20)
+@pytest.mark.parametrize("fraction", [0.1, 0.3, 0.7])
+def test_sweep_equals_plain_twin_and_paper(fraction):
+    values, missing, basis = data(fraction=fraction, n=15, m=20)
     steps = np.full(15, 0.4)
     members = np.array([3, 1, 14, 0])
     compiled, plain = basis.T.copy(), basis.T.copy()
@@ -94,7 +94,7 @@ def problem_of(values, missing):
 
 
 def test_outer_loop_by_hand():
-    values, missing, _ = data(n=30, m=12, share=0.2)
+    values, missing, _ = data(n=30, m=12, fraction=0.2)
     problem = problem_of(values, missing)
     start = draw_bases((2, 12, 3), np.random.RandomState(5))
     rules = GrouseRules(step_size=0.5, n_sweeps=3, max_iter=1, tol=0.0)

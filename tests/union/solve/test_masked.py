@@ -25,12 +25,12 @@ def size(request, monkeypatch):
     return request.param
 
 
-def incomplete(seed=0, n=24, m=10, share=0.3, least=4):
+def incomplete(seed=0, n=24, m=10, fraction=0.3, least=4):
     """Return data with holes, at least `least` observed entries in every row."""
     rng = np.random.RandomState(seed)
     X = rng.standard_normal((n, m)) * np.linspace(2, 0.5, m)
     keys = rng.uniform(size=(n, m))
-    missing = keys < share
+    missing = keys < fraction
     best = np.argsort(keys, axis=1)[:, -least:]
     np.put_along_axis(missing, best, False, axis=1)
     X[missing] = np.nan
@@ -155,15 +155,15 @@ def test_patterns_that_recur_are_shared(xp, size, affine):
     seed=st.integers(0, 10_000),
     n=st.integers(8, 40),
     m=st.integers(5, 14),
-    share=st.floats(0.0, 0.7),
+    fraction=st.floats(0.0, 0.7),
     lam=st.sampled_from([0.1, 4.0, float("inf")]),
     prior=st.sampled_from([0.0, 0.02, 0.3, 1.0]),
     dtype=st.sampled_from(["float64", "float32"]),
     affine=st.booleans(),
     solver=st.sampled_from(["power", "exact"]),
 )
-def test_f2_with_its_prior_never_rises(seed, n, m, share, lam, prior, dtype, affine, solver):
-    X = incomplete(seed, n, m, share).astype(dtype)
+def test_f2_with_its_prior_never_rises(seed, n, m, fraction, lam, prior, dtype, affine, solver):
+    X = incomplete(seed, n, m, fraction).astype(dtype)
     problem = problem_of(X, lam, prior, affine)
     frames = drawn_frames((2, 2, m, 2), affine, seed).astype(dtype)
     rules = Rules(solver, max_iter=8, tol=0.0)

@@ -117,9 +117,6 @@ class MemberMoments:
         total = self.moments.totals[p, :]
         return (total if self.about is None else total + mass * self.about[p, :]), mass
 
-    def rows(self, p: int, point: Array | None) -> None:
-        """Return None: they are not at hand."""
-
     def scatter(self, p: int, point: Array | None) -> Array:
         """Return the scatter about a point: the shift from where it was summed is thin."""
         scatter = self.moments.scatters[p, ...]
@@ -216,7 +213,6 @@ def exact_basis(
 
     The factorisation is chosen by shape: of the thin factor, of the dense matrix, or products.
     """
-    xp = namespace(bases)
     n_subspaces, m, s = bases.shape
     old = bases[p, ...]
     if s == 0:
@@ -225,21 +221,25 @@ def exact_basis(
     n_columns = members.count(p) + len(others) * s
     if n_columns == 0:
         return old
-    rows = members.rows(p, point)
-    if rows is not None and n_columns < m and draw is None:
-        parts = [transpose(weights.closeness**0.5 * other) for other in others]
-        parts += [part if weights.fit == 1.0 else weights.fit**0.5 * part for part in rows]
-        factor = xp.concat(parts, axis=0)
+    if isinstance(members, MemberRows) and n_columns < m and draw is None:
+        factor = _thin_factor(members.rows(p, point), others, weights)
         values, vectors = _top_of_gram(factor @ transpose(factor), factor @ old)
         return _complete(values, transpose(factor) @ vectors, old)
-    if rows is None or m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
+    if isinstance(members, MemberMoments) or m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
         matrix = weights.fit * members.scatter(p, point)
         for other in others:
             matrix = matrix + weights.closeness * (other @ transpose(other))
         if draw is not None:
             matrix = matrix + draw(identity(m, bases))
         return top_eigenvectors(matrix, s)[1]
-    return _by_products(rows, others, old, weights, draw, p)
+    return _by_products(members.rows(p, point), others, old, weights, draw, p)
+
+
+def _thin_factor(rows: list[Array], others: list[Array], weights: ObjectiveWeights) -> Array:
+    """Return F of A_l = FᵀF, one row for each member and each column of the other bases."""
+    parts = [transpose(weights.closeness**0.5 * other) for other in others]
+    parts += [part if weights.fit == 1.0 else weights.fit**0.5 * part for part in rows]
+    return namespace(parts[0]).concat(parts, axis=0)
 
 
 def _by_products(
