@@ -133,11 +133,11 @@ def many_affine_problems(sizes: Sizes, device: torch.device) -> dict[str, Any]:
 def many_problems(sizes: Sizes, device: torch.device, *, affine: bool = False) -> dict[str, Any]:
     """Fit all problems from 8 random starts each, and a few of them by NumPy, one by one."""
     m, n, n_subspaces, s = sizes.problem
-    sizes = (n // n_subspaces,) * n_subspaces
+    cluster_sizes = (n // n_subspaces,) * n_subspaces
 
     def make(seed: int) -> np.ndarray:
         return make_union_of_subspaces(
-            sizes, n_features=m, subspace_dim=s, spread=0.04, noise=0.1, random_state=seed
+            cluster_sizes, n_features=m, subspace_dim=s, spread=0.04, noise=0.1, random_state=seed
         ).X
 
     X = np.stack(Parallel(n_jobs=-1)(delayed(make)(seed) for seed in range(sizes.problems)))
