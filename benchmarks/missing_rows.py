@@ -59,7 +59,7 @@ def fixed_labels(
 def descend(
     problem: Problem, labels: np.ndarray, bases: np.ndarray, target: float
 ) -> tuple[float, int]:
-    """Take majorise-minimise steps until F2 is at the target."""
+    """Take majorise-minimise steps until F2 is at most the target; return F2 and the steps."""
     steps = 0
     reached, products = fixed_labels(problem, labels, bases)
     while reached > target and steps < 1000:
@@ -111,7 +111,7 @@ def missing() -> Iterator[Row]:
                 },
                 3,
             )
-            # Algorithm 3 keeps the labels during its sweeps: so does what it is compared with.
+            # Algorithm 3 keeps the labels fixed during its sweeps: so does majorise-minimise here.
             swept = sweeps(problem, start, labels, SWEEPS, literal=False)
             target, _ = fixed_labels(problem, labels, swept)
             reached, steps = descend(problem, labels, start, target)

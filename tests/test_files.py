@@ -1,4 +1,4 @@
-"""A file appears whole under its name, or not at all."""
+"""Files are written completely or not at all."""
 
 import os
 

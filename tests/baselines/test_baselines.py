@@ -1,4 +1,4 @@
-"""The compared systems: scikit-learn's checks, and what each must find."""
+"""The compared systems: scikit-learn's checks, and the clusters that each must find."""
 
 import warnings
 
@@ -124,7 +124,7 @@ def test_affine_codes_tell_parallel_planes_apart():
     assert clustering_error(labels, model.labels_) == 0
 
 
-def test_outliers_are_taken_up():
+def test_outlying_entries_are_modelled():
     X, labels, _ = independent(seed=2, m=60)
     rng = np.random.RandomState(0)
     X[rng.uniform(size=X.shape) < 0.02] += 1.0
@@ -183,7 +183,7 @@ def test_bad_input(model, words):
         model.fit(X)
 
 
-def test_k_subspaces_is_micusal_without_its_pull():
+def test_k_subspaces_is_micusal_without_closeness():
     X, _, _ = independent()
     ours = KSubspaces(3, 3, random_state=0).fit(X)
     theirs = MiCUSaL(3, 3, lam=float("inf"), random_state=0).fit(X)

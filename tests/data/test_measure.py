@@ -1,4 +1,4 @@
-"""Rows in blocks: what is measured adds up, and the same rows are learned from as in memory."""
+"""Rows in blocks: the measurements add up, and the same rows are used as in memory."""
 
 import dask.array as da
 import numpy as np

@@ -1,4 +1,4 @@
-"""Denoising and inpainting of pictures: better than what they start from, in any form."""
+"""Denoising and inpainting of pictures: better than their input, for every kind of picture."""
 
 import array_api_strict
 import numpy as np
@@ -55,7 +55,7 @@ def test_colour_and_the_axis_of_the_channels():
     assert psnr(filled, clean) > 25
 
 
-def test_planes_lead_back():
+def test_planes_restore_the_picture():
     planes = Planes.of(PHOTO, -1)
     assert_allclose(planes.put_back(planes.planes), PHOTO / 255, atol=1e-6)
     basis = planes.mixing
@@ -105,7 +105,7 @@ def test_interpolation_of_a_plane_is_exact_and_tiles_agree(monkeypatch):
     assert np.abs(parts - whole).max() < 0.02
 
 
-def test_a_model_of_ones_own():
+def test_a_model_of_the_user():
     model = SubspaceMixture(4, 20, random_state=0, max_iter=10, tol=1e-3)
     model.fit(extract_patches(GRAY, 6, step=1))
     assert psnr(denoise_image(NOISY, 0.1, model=model), GRAY) > psnr(NOISY, GRAY) + 4

@@ -1,4 +1,4 @@
-"""MCKUSaL and RobustMCKUSaL: fits, predictions, pre-images, and what bad input is told."""
+"""MCKUSaL and RobustMCKUSaL: fits, predictions, pre-images, and errors for bad input."""
 
 import pickle
 import warnings

@@ -129,7 +129,7 @@ def test_complete_at_first_and_holes_later():
     assert imputer.transform(HOLES[3:4]).shape == (1, 5)
 
 
-def test_news_in_a_constant_column_say_nothing_of_the_others():
+def test_new_values_in_a_constant_column_do_not_change_others():
     table = np.column_stack([HOLES, np.full(len(X), 1e-3)])
     imputer = SubspaceImputer().fit(table)
     before = imputer.transform(table[:5])

@@ -1,4 +1,4 @@
-"""Affine subspaces: limits, invariances, descent, and what prediction makes of their points."""
+"""Affine subspaces: limits, invariances, descent, and prediction."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def test_one_subspace_is_pca():
     assert_allclose(model.reconstruct(X), pca.inverse_transform(pca.transform(X)), atol=1e-9)
 
 
-def test_points_without_a_pull_are_k_means():
+def test_points_without_closeness_are_k_means():
     X, _ = flats(noise=0.4)
     start = X[[3, 60, 110]]
     init = start[:, :, None]

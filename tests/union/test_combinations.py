@@ -1,4 +1,4 @@
-"""Rows × observation × shape × residual × solver: every combination, or the one error."""
+"""Rows × observation × shape × residual × solver: each combination works or raises one error."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Batches as they come: holes, names, scales, namespaces, a fit before, parameters set anew."""
+"""Input of `partial_fit`: missing entries, names, scales, namespaces, a fit before the stream."""
 
 import array_api_strict
 import dask.array as da
@@ -198,7 +198,7 @@ def test_holes_on_an_extreme_scale():
 
 @pytest.mark.parametrize("first", [1.0, 2.0**-531])
 def test_a_scale_that_grows_within_a_stream(first):
-    """Of what was small nothing is seen any more, and nothing overflows."""
+    """The small samples vanish beside the large ones, and nothing overflows."""
     model = MiCUSaL(3, 2, lam=np.inf, center=False, random_state=0).partial_fit(X[:100] * first)
     grown = stream(model, X[100:] * 2.0**531, 70)
     other = MiCUSaL(3, 2, lam=np.inf, center=False, random_state=0).partial_fit(X[:100])

@@ -1,4 +1,4 @@
-"""`partial_fit`: near the full fit without forgetting, on the heels of the data with it."""
+"""`partial_fit`: near the full fit without forgetting; with it, the model follows the data."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""EM on low-rank Gaussians: never falls, equals the dense formulas, in any namespace."""
+"""EM on low-rank Gaussians: the likelihood never falls; equal to the dense formulas."""
 
 import numpy as np
 import pytest

@@ -114,7 +114,7 @@ def test_reasons_for_stopping():
 
 
 def with_an_empty_subspace(lam):
-    """Two bases that fit all samples, and one orthogonal to the data, which nobody chooses."""
+    """Two bases that fit all samples, and one orthogonal to the data, without samples."""
     rng = np.random.RandomState(0)
     X = np.zeros((60, 8))
     X[:20, :2], X[20:40, 2:4], X[40:, 4:6] = rng.standard_normal((3, 20, 2))

@@ -1,4 +1,4 @@
-"""One pass over the rows: labels, energies and sums, whatever the chunks and the namespace."""
+"""One pass over the rows: labels, energies and sums, for any chunks and namespace."""
 
 import numpy as np
 import pytest
