@@ -57,7 +57,7 @@ def test_colour_and_the_axis_of_the_channels():
 
 def test_planes_restore_the_picture():
     planes = Planes.of(PHOTO, -1)
-    assert_allclose(planes.put_back(planes.planes), PHOTO / 255, atol=1e-6)
+    assert_allclose(planes.to_image(planes.planes), PHOTO / 255, atol=1e-6)
     basis = planes.mixing
     assert_allclose(basis @ basis.T, np.eye(3), atol=1e-6)
 
