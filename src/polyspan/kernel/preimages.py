@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, device, machine_epsilon, namespace, unsorted
+from polyspan.arrays import Array, device, machine_epsilon, namespace, restore_order
 from polyspan.kernel.functions import Kernel
 
 # Steps of the fixed-point iteration for the Gaussian kernel, and when it has settled.
@@ -119,7 +119,7 @@ def polish(
         values = xp.where(better[:, None], new_values, values)
         reached = xp.where(better, new, reached)
         going = better & (moved > tol * xp.linalg.vector_norm(z, axis=1))
-    return unsorted([*rows, left], [*ends, z])
+    return restore_order([*rows, left], [*ends, z])
 
 
 def _away_from_zero(total: Array) -> Array:
