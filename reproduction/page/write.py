@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from polyspan.files import whole_file
+from polyspan.files import atomic_write
 from reproduction.page.about import About
 from reproduction.page.chart import chart, curve_styles, standalone
 from reproduction.page.csv_tables import claims_csv, curves_csv, results_csv
@@ -49,7 +49,7 @@ def write_report(
             old.unlink()
     for name, content in made.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(out / name, overwrite=True) as part:
+        with atomic_write(out / name, overwrite=True) as part:
             part.write_bytes(content)
     return out / "index.html"
 

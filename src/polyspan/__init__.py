@@ -37,8 +37,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Files may hold any estimator, also those of `baselines`: not imported before somebody reads
-    # or writes a file.
+    # A model file may hold any estimator, so `persistence` imports them all, also `baselines`.
+    # It is therefore imported only when a file is read or written.
     if name in ("load_model", "save_model"):
         from polyspan import persistence
 

@@ -1,4 +1,4 @@
-"""Models in files: saved with skops, so that loading one runs no code that the file brings.
+"""Model files, saved with skops, so that loading one runs no code from the file.
 
 Needs skops: `pip install skops`.
 """
@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan import saved_types
 from polyspan.arrays import is_numpy
-from polyspan.checks import needed
-from polyspan.files import check_target, whole_file
+from polyspan.checks import import_optional
+from polyspan.files import atomic_write, check_target
 
 FORMAT = "polyspan model"
 FORMAT_VERSION = 2
@@ -29,7 +29,7 @@ MANIFEST = "polyspan.json"
 SCHEMA = "schema.json"  # skops's name for the tree of objects
 
 ESTIMATORS = tuple(saved_types.ESTIMATORS.values())
-# Set on an estimator by scikit-learn's callbacks: living objects, not what was learned.
+# Attributes that scikit-learn's callbacks set; they are no part of the fitted model.
 _CALLBACK_ATTRIBUTES = (
     "_skl_callbacks",
     "_skl_callbacks_to_teardown",
@@ -39,29 +39,29 @@ _CALLBACK_ATTRIBUTES = (
 
 
 class ModelFileError(ValueError):
-    """A file is no polyspan model, is damaged, or holds what a model may not hold."""
+    """Raised for a file that is no polyspan model, is damaged, or holds a forbidden type."""
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model file says about itself."""
+    """The manifest of a model file."""
 
     estimator: str
     """Name of the class."""
     format_version: int
     versions: dict[str, str]
-    """Of polyspan, NumPy and scikit-learn, when it was saved."""
+    """Versions of polyspan, NumPy and scikit-learn with which it was saved."""
     sha256: str
-    """Of the content."""
+    """Checksum of the content."""
 
 
 def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
     """Save a fitted estimator of polyspan.
 
-    The file is a skops archive with a manifest. It is written whole or not at all. Callbacks set on
-    the estimator are not saved, nor is a kernel that is a Python function: a file holds numbers and
-    names, no code. Of a model fitted on a dask array `labels_` are left out, which are yet to be
-    computed from data that the file does not hold: `predict` gives them again.
+    The file is a skops archive with a manifest. It is written completely or not at all. It holds
+    numbers and names, but no code: callbacks are not saved, and a model whose kernel is a Python
+    function is refused. For a model fitted on a dask array, the lazy `labels_` are left out, since
+    the file does not hold the data to compute them; `predict` returns them again.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> None
     path : str or Path
         ".skops" is the usual ending.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -88,16 +88,16 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> None
     """
     check_target(path, overwrite=overwrite)
     content = model_bytes(model)
-    with whole_file(path, overwrite=overwrite) as part:
-        part.write_bytes(content)
+    with atomic_write(path, overwrite=overwrite) as temporary:
+        temporary.write_bytes(content)
 
 
 def load_model(path: str | Path) -> Any:
     """Load a model that `save_model` wrote.
 
-    Nothing in the file is executed. It can only create polyspan's own estimators, what those are
-    made of, arrays, numbers and strings: a file with any other type is refused. The checksum
-    notices damage; someone who forges a file can forge it too, and is held to the same types.
+    Nothing in the file is executed. It can only create polyspan's own estimators and their
+    attributes, arrays, numbers and strings: a file with any other type is refused. The checksum
+    detects damage. It does not detect a forged file, but such a file is limited to the same types.
 
     Parameters
     ----------
@@ -106,23 +106,23 @@ def load_model(path: str | Path) -> Any:
     Returns
     -------
     model : estimator
-        Its predictions are bit-equal to those of the one that was saved. (A kernel model that is
-        asked about the very array it was fitted to rounds otherwise in the last bit than for a
-        copy of it; after loading, every array is such a copy.)
+        Its predictions are bit-equal to those of the saved model. One exception: a kernel model
+        rounds the last bit differently for the very array object it was fitted on than for a
+        copy; after loading, every array counts as a copy.
     """
-    content, tree, _ = _checked(Path(path))
+    content, tree, _ = _read_checked(Path(path))
     try:
-        saved_types.to_places(tree)
-        model = _skops().loads(_with_tree(content, tree), trusted=saved_types.trusted())
+        saved_types.to_import_paths(tree)
+        model = _skops().loads(_with_tree(content, tree), trusted=saved_types.trusted_types())
         check_is_fitted(model)
-    except Exception as error:  # whatever a damaged tree makes skops and NumPy stumble over
+    except Exception as error:  # skops and NumPy raise many types for a damaged tree
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
     return model
 
 
 def model_info(path: str | Path) -> ModelInfo:
-    """Read what a model file says about itself, after the same checks as `load_model`."""
-    return _checked(Path(path))[2]
+    """Read the manifest of a model file, after the same checks as `load_model`."""
+    return _read_checked(Path(path))[2]
 
 
 def model_bytes(model: Any) -> bytes:
@@ -131,7 +131,7 @@ def model_bytes(model: Any) -> bytes:
         known = ", ".join(kind.__name__ for kind in ESTIMATORS)
         raise TypeError(f"cannot save a {type(model).__name__}: polyspan saves {known}")
     check_is_fitted(model)
-    bare = copy.copy(model)  # without lazy labels
+    bare = copy.copy(model)  # leaves lazy labels out
     labels = getattr(bare, "labels_", None)
     if is_array_api_obj(labels) and not is_numpy(labels):
         raise TypeError(
@@ -143,7 +143,7 @@ def model_bytes(model: Any) -> bytes:
     content = _skops().dumps(bare)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         tree = json.loads(archive.read(SCHEMA))
-    unknown = saved_types.to_public(tree)
+    unknown = saved_types.to_file_names(tree)
     if unknown:
         raise TypeError(
             f"cannot save this {type(model).__name__}: it holds {', '.join(unknown)}, and a "
@@ -154,7 +154,7 @@ def model_bytes(model: Any) -> bytes:
         manifest = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "estimator": saved_types.name_of(tree),
+            "estimator": saved_types.type_name(tree),
             "versions": {name: version(name) for name in ("polyspan", "numpy", "scikit-learn")},
             "sha256": _digest(archive),
         }
@@ -176,16 +176,16 @@ def _with_tree(content: bytes, tree: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _checked(path: Path) -> tuple[bytes, Any, ModelInfo]:
+def _read_checked(path: Path) -> tuple[bytes, Any, ModelInfo]:
     """Read a file and check everything that can be checked without creating an object.
 
-    Returns the content, the tree of objects, with the names that the file has, and the manifest.
+    Return the content, the tree of objects with the type names of the file, and the manifest.
     """
     _skops()
     content = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return content, *_check(path, archive, len(content))
+            return content, *_check_archive(path, archive, len(content))
     except zipfile.BadZipFile as error:
         if not zipfile.is_zipfile(io.BytesIO(content)) and not content.startswith(b"PK"):
             raise ModelFileError(f"{path} is not a polyspan model") from error
@@ -196,8 +196,8 @@ def _checked(path: Path) -> tuple[bytes, Any, ModelInfo]:
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _check(path: Path, archive: zipfile.ZipFile, size: int) -> tuple[Any, ModelInfo]:
-    """Check a file of so many bytes, from the outside to the inside."""
+def _check_archive(path: Path, archive: zipfile.ZipFile, size: int) -> tuple[Any, ModelInfo]:
+    """Check an archive of `size` bytes: members, manifest, checksum and types, in this order."""
     _check_members(path, archive, size)
     manifest = _check_manifest(path, json.loads(archive.read(MANIFEST)))
     if _digest(archive) != manifest["sha256"]:
@@ -207,13 +207,13 @@ def _check(path: Path, archive: zipfile.ZipFile, size: int) -> tuple[Any, ModelI
     tree = json.loads(archive.read(SCHEMA))
     if not isinstance(tree, dict):
         raise ModelFileError(f"{path} is damaged: it holds no object")
-    refused = sorted(set(saved_types.refused(tree)))
+    refused = sorted(set(saved_types.refused_types(tree)))
     if refused:
         raise ModelFileError(
             f"{path} holds {', '.join(refused)}, which no polyspan model needs: refused, and "
             "nothing was loaded"
         )
-    top = saved_types.name_of(tree)
+    top = saved_types.type_name(tree)
     if top not in saved_types.ESTIMATORS:
         raise ModelFileError(f"{path} holds {top}, which is no estimator of polyspan")
     return tree, ModelInfo(
@@ -234,7 +234,7 @@ def _check_members(path: Path, archive: zipfile.ZipFile, size: int) -> None:
     packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
     overlapping = sum(max(member.file_size, member.compress_size) for member in members) > size
     if len(set(names)) < len(names) or packed or overlapping:
-        # Also what a small file that unpacks to a huge one would need.
+        # This also refuses a small file that unpacks to a huge one.
         raise ModelFileError(f"{path} is damaged: its archive is not as save_model writes it")
 
 
@@ -249,8 +249,8 @@ def _check_manifest(path: Path, manifest: Any) -> dict[str, Any]:
         raise ModelFileError(f"{path} is damaged: format_version={manifest['format_version']!r}")
     if manifest["format_version"] == 1:
         raise ModelFileError(
-            f"{path} was written by a development version of polyspan and names files of its "
-            "source, which move: fit and save the model again"
+            f"{path} was written by a development version of polyspan and depends on its "
+            "source files: fit and save the model again"
         )
     if manifest["format_version"] > FORMAT_VERSION:
         raise ModelFileError(
@@ -272,4 +272,4 @@ def _digest(archive: zipfile.ZipFile) -> str:
 
 
 def _skops() -> Any:
-    return needed("skops.io", "saving and loading models needs skops: pip install skops")
+    return import_optional("skops.io", "saving and loading models needs skops: pip install skops")

@@ -148,7 +148,7 @@ def test_codes_that_are_empty_say_so():
 
 def test_a_graph_in_more_parts_than_clusters_warns_and_still_labels():
     X, _, _ = independent(L=4, noise=0.0)
-    with pytest.warns(UserWarning, match="falls into 4 parts"):
+    with pytest.warns(UserWarning, match="has 4 connected components"):
         model = SparseSubspaceClustering(2, 3, algorithm="omp", n_nonzero=3, random_state=0).fit(X)
     assert set(model.labels_) == {0, 1}
 

@@ -1,7 +1,8 @@
 """The loops of `lasso.py`, compiled by numba: coordinate descent, and matching pursuit.
 
-The lasso alternates sweeps over coordinates, which find the signs, with Newton steps on the
-coordinates that are not zero, which are then exact.
+The lasso alternates sweeps over the coordinates, which find the signs, with Newton steps on the
+nonzero coordinates, which are exact once the signs are right. `target` is the index of the sample
+that is coded; it is left out of its own dictionary.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from typing import Any
 import numba
 import numpy as np
 
-# Sweeps over the coordinates that are not zero, before a Newton step: cheap, and they settle most
-# of the signs.
+# Sweeps over the nonzero coordinates before a Newton step: they are cheap, and find most of the
+# signs.
 SWEEPS = 20
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _sweep(
-    gram: Any, own: int, weight: float, code: Any, gradient: Any, active_only: bool
+    gram: Any, target: int, weight: float, code: Any, gradient: Any, active_only: bool
 ) -> float:  # pragma: no cover - compiled
-    """Visit every coordinate once, or those that are not zero; return the largest change.
+    """Visit every coordinate, or every nonzero one, once; return the largest change.
 
     `gradient` holds Yᵀ(y - Yc). A coordinate that stays zero costs one comparison.
     """
@@ -28,7 +29,7 @@ def _sweep(
     largest = 0.0
     for j in range(n):
         square = gram[j, j]
-        if j == own or square <= 0.0 or (active_only and code[j] == 0.0):
+        if j == target or square <= 0.0 or (active_only and code[j] == 0.0):
             continue
         z = gradient[j] + square * code[j]
         new = 0.0
@@ -48,12 +49,19 @@ def _sweep(
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _newton(  # noqa: C901 - plain loops are what compiles well
-    gram: Any, own: int, weight: float, code: Any, gradient: Any, active: Any, work: Any, step: Any
+    gram: Any,
+    target: int,
+    weight: float,
+    code: Any,
+    gradient: Any,
+    active: Any,
+    work: Any,
+    step: Any,
 ) -> None:  # pragma: no cover - compiled
-    """Solve for the coordinates that are not zero with their signs held, up to the first change.
+    """Move the nonzero coordinates to their minimum for fixed signs, up to the first sign change.
 
-    Between two changes of sign the objective is a parabola, and this its minimum: descent by
-    coordinates alone would take hundreds of sweeps where samples are nearly dependent.
+    For fixed signs the objective is quadratic, and a Newton step reaches its minimum. Coordinate
+    descent alone would take hundreds of sweeps where samples are nearly linearly dependent.
     """
     k = 0
     for j in range(len(code)):
@@ -72,7 +80,7 @@ def _newton(  # noqa: C901 - plain loops are what compiles well
         for i in range(a):
             x -= work[a, i] * work[a, i]
         if x <= floor:
-            return  # dependent samples: leave it to the sweeps
+            return  # linearly dependent samples: only sweeps are used
         work[a, a] = 1.0 / np.sqrt(x)
     for a in range(k):
         j = active[a]
@@ -100,59 +108,59 @@ def _newton(  # noqa: C901 - plain loops are what compiles well
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _violation(
-    own: int, weight: float, code: Any, gradient: Any
+    target: int, weight: float, code: Any, gradient: Any
 ) -> float:  # pragma: no cover - compiled
-    """Return by how much the optimality conditions are missed."""
+    """Return the largest violation of the optimality conditions."""
     worst = 0.0
     for j in range(len(code)):
-        if j == own:
+        if j == target:
             continue
         if code[j] > 0.0:
-            miss = abs(gradient[j] - weight)
+            violation = abs(gradient[j] - weight)
         elif code[j] < 0.0:
-            miss = abs(gradient[j] + weight)
+            violation = abs(gradient[j] + weight)
         else:
-            miss = max(abs(gradient[j]) - weight, 0.0)
-        worst = max(worst, miss)
+            violation = max(abs(gradient[j]) - weight, 0.0)
+        worst = max(worst, violation)
     return worst
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def lasso_block(
+def solve_lassos(
     gram: Any, first: int, weights: Any, codes: Any, max_rounds: int, tol: float
 ) -> int:  # pragma: no cover - compiled
-    """Solve the lasso of consecutive samples; return how many did not converge."""
+    """Solve the lasso for consecutive samples from `first` on; return how many did not converge."""
     n = gram.shape[0]
     failed = 0
     gradient, step = np.empty(n), np.empty(n)
     active = np.empty(n, dtype=np.int64)
     work = np.empty((n, n))
     for k in range(codes.shape[0]):
-        own, weight, code = first + k, weights[k], codes[k]
+        target, weight, code = first + k, weights[k], codes[k]
         for i in range(n):
-            gradient[i] = gram[own, i]
-        settled = False
+            gradient[i] = gram[target, i]
+        converged = False
         for _ in range(max_rounds):
-            _sweep(gram, own, weight, code, gradient, False)
+            _sweep(gram, target, weight, code, gradient, False)
             for _ in range(SWEEPS):
-                _sweep(gram, own, weight, code, gradient, True)
-            _newton(gram, own, weight, code, gradient, active, work, step)
-            if _violation(own, weight, code, gradient) <= tol * weight:
-                settled = True
+                _sweep(gram, target, weight, code, gradient, True)
+            _newton(gram, target, weight, code, gradient, active, work, step)
+            if _violation(target, weight, code, gradient) <= tol * weight:
+                converged = True
                 break
-        if not settled:
+        if not converged:
             failed += 1
     return failed
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _next_atom(
-    gram: Any, own: int, alpha: Any, picked: Any
+    gram: Any, target: int, alpha: Any, picked: Any
 ) -> tuple[int, float]:  # pragma: no cover - compiled
-    """Return the sample, not yet picked, of the largest inner product with the residual."""
+    """Return the unpicked sample with the largest inner product with the residual, and its size."""
     best, value = -1, 0.0
     for i in range(len(alpha)):
-        if i == own or gram[i, i] <= 0.0:
+        if i == target or gram[i, i] <= 0.0:
             continue
         a = abs(alpha[i])
         if a > value:
@@ -166,28 +174,28 @@ def _next_atom(
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def omp_block(  # noqa: C901 - plain loops are what compiles well
+def run_omp(  # noqa: C901 - plain loops are what compiles well
     gram: Any, k_most: int, tol: float, codes: Any, chosen: Any
 ) -> None:  # pragma: no cover
-    """Run orthogonal matching pursuit of all samples, by a growing Cholesky factor.
+    """Run orthogonal matching pursuit for all samples, with a growing Cholesky factor.
 
-    `chosen` comes filled with -1, which stays where fewer samples than asked for are chosen.
+    The caller fills `chosen` with -1, which stays where fewer than `k_most` samples are chosen.
     """
     n = gram.shape[0]
     factor = np.empty((k_most, k_most))
     half = np.empty(k_most)
     coef = np.empty(k_most)
     alpha = np.empty(n)
-    for own in range(n):
-        picked = chosen[own]
+    for target in range(n):
+        picked = chosen[target]
         for i in range(n):
-            alpha[i] = gram[own, i]
+            alpha[i] = gram[target, i]
         k = 0
         while k < k_most:
-            best, value = _next_atom(gram, own, alpha, picked[:k])
-            if best < 0 or value <= 1e-12 * gram[own, own]:
+            best, value = _next_atom(gram, target, alpha, picked[:k])
+            if best < 0 or value <= 1e-12 * gram[target, target]:
                 break
-            # The new row of the factor; a sample in the span of those chosen adds nothing.
+            # Compute the new row of the factor. A sample in the span of those chosen adds nothing.
             square = gram[best, best]
             for j in range(k):
                 x = gram[best, picked[j]]
@@ -199,7 +207,7 @@ def omp_block(  # noqa: C901 - plain loops are what compiles well
                 break
             factor[k, k] = np.sqrt(square)
             picked[k] = best
-            x = gram[own, best]
+            x = gram[target, best]
             for i in range(k):
                 x -= factor[k, i] * half[i]
             half[k] = x / factor[k, k]
@@ -209,17 +217,17 @@ def omp_block(  # noqa: C901 - plain loops are what compiles well
                 for i in range(j + 1, k):
                     x -= factor[i, j] * coef[i]
                 coef[j] = x / factor[j, j]
-            left = gram[own, own]
+            residual = gram[target, target]
             for j in range(k):
-                left -= half[j] * half[j]
+                residual -= half[j] * half[j]
             for i in range(n):
-                alpha[i] = gram[own, i]
+                alpha[i] = gram[target, i]
             for j in range(k):
                 c = coef[j]
                 row = gram[picked[j]]
                 for i in range(n):
                     alpha[i] -= c * row[i]
-            if left <= tol * gram[own, own]:
+            if residual <= tol * gram[target, target]:
                 break
         for j in range(k):
-            codes[own, j] = coef[j]
+            codes[target, j] = coef[j]

@@ -1,4 +1,4 @@
-"""Jobs without a model to choose: fill a table, denoise a picture, fill its holes, see a demo."""
+"""Commands that need no model: fill a table, denoise or inpaint a picture, show a demo."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from polyspan.baselines import KSubspaces
-from polyspan.checks import listed
+from polyspan.checks import first_ten
 from polyspan.cli import models, options, pictures, tables
 from polyspan.cli.app import command
 from polyspan.cli.errors import CommandError, check_output, report, say, writing
 from polyspan.cli.methods import make_model
-from polyspan.cli.outputs import FRAMES, whole_where_whole, write_filled
+from polyspan.cli.outputs import FRAMES, round_integer_columns, write_filled
 from polyspan.compare import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.files import whole_file
+from polyspan.files import atomic_write
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
 from polyspan.mixture import SubspaceImputer
 from polyspan.union import MiCUSaL
 
 PANEL = "Pictures"
-#: Endings of the figure of the demo, and the titles of its columns.
+#: File endings for the figure of the demo.
 FIGURES = (".png", ".pdf", ".svg")
+#: Titles of the columns of its table.
 TITLES = {
     "d_avg": "d_avg to the truth",
     "label_error": "wrong labels",
@@ -66,11 +67,11 @@ def impute(
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Fill missing entries; observed ones stay as they are, and so do columns left out.
+    """Fill missing entries; observed entries and columns that are left out stay unchanged.
 
-    A SubspaceImputer finds the sizes itself and leaves columns of text out. With -L and -s a
-    RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table. With --model what was
-    learned from another table is used: fit --method imputer, or robust.
+    By default a SubspaceImputer chooses the sizes itself and leaves columns of text out. With -L
+    and -s a RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table. --model takes
+    a model that was fitted to another table with --method imputer or robust.
     """
     check_output(output, force=force, endings=tables.ENDINGS)
     given = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
@@ -95,7 +96,7 @@ def impute(
     if isinstance(model, SubspaceImputer):
         filled = _fill(model, table)
     else:
-        filled = models.ask(model, "impute", table)
+        filled = models.call_method(model, "impute", table)
     if not (np.isnan(table.X) & ~np.isnan(filled)).any():
         say("note", f"{data} has nothing to fill: {output} is a copy")
     write_filled(table, filled, output, force=force)
@@ -103,18 +104,18 @@ def impute(
 
 
 def _fill(model: SubspaceImputer, table: tables.Table) -> np.ndarray:
-    """Return what an imputer fills a table with; NaN in columns that it knows nothing about."""
-    values = models.ask(model, "transform", table)
+    """Return a table filled by an imputer; NaN in columns that were empty in its training data."""
+    values = models.call_method(model, "transform", table)
     filled = np.full(table.X.shape, np.nan, dtype=values.dtype)
-    # The model may drop columns without any entry; indicators come after the columns.
+    # The model may drop empty columns; it puts indicator columns after the others.
     kept = model._seen | model.keep_empty_features
     filled[:, kept] = values[:, : kept.sum()]
     filled[:, ~model._seen] = np.nan
     empty = np.flatnonzero(~model._seen & np.isnan(table.X).any(axis=0))
     if len(empty):
         names = [table.column(int(k)) for k in empty]
-        say("note", f"columns without any entry stay empty: {listed(names)}")
-    return whole_where_whole(table.X, filled)
+        say("note", f"columns without any entry stay empty: {first_ten(names)}")
+    return round_integer_columns(table.X, filled)
 
 
 @command("denoise", panel=PANEL, epilog="polyspan denoise photo.png -o out.png --preset best")
@@ -136,15 +137,15 @@ def denoise(
     debug: options.Debug = False,
 ) -> None:
     """Remove white noise from a picture; its strength is estimated where --sigma is not given."""
-    picture, target = _open(photo, output, "denoised", force)
-    most, axis = picture.most, picture.channel_axis
-    level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / most
+    picture, target = _open_picture(photo, output, "denoised", force)
+    max_level, axis = picture.max_level, picture.channel_axis
+    level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / max_level
     bar = sys.stderr.isatty() and not quiet
     values = denoise_image(picture.pixels, level, preset, axis, random_state=seed, progress=bar)
     pictures.write_picture(picture, values, target, force=force)
     if not quiet:
         unit = "" if picture.depth == "floats" else " levels"
-        report(f"noise of {level * most:.3g}{unit} removed: {target}")
+        report(f"noise of {level * max_level:.3g}{unit} removed: {target}")
 
 
 @command("inpaint", panel=PANEL, epilog="polyspan inpaint photo.png --mask mask.png -o out.png")
@@ -164,7 +165,7 @@ def inpaint(
     debug: options.Debug = False,
 ) -> None:
     """Fill the missing pixels of a picture; the others stay as they are."""
-    picture, target = _open(photo, output, "inpainted", force, mask)
+    picture, target = _open_picture(photo, output, "inpainted", force, mask)
     missing = pictures.read_mask(mask)
     bar = sys.stderr.isatty() and not quiet
     values = inpaint_image(
@@ -175,11 +176,11 @@ def inpaint(
         report(f"{int(missing.sum())} of {missing.size} pixels filled: {target}")
 
 
-def _open(
+def _open_picture(
     photo: Path, output: Path | None, suffix: str, force: bool, mask: Path | None = None
 ) -> tuple[pictures.Picture, Path]:
-    """Read a picture; return it and the file to write, which can hold the result."""
-    # Formats that polyspan reads but does not write, GIF for one, give a PNG.
+    """Read a picture; return it and the output file, after a check that it can hold the result."""
+    # For formats that polyspan reads but does not write, such as GIF, the output is a PNG.
     ending = photo.suffix if photo.suffix.lower() in pictures.ENDINGS else ".png"
     target = output or photo.with_name(f"{photo.stem}-{suffix}{ending}")
     for given, what in ((photo, "picture"), (mask, "mask")):
@@ -221,13 +222,13 @@ def demo(
         table.add_row(row["method"], *cells)
     Console().print(table)
     if plot is not None:
-        with writing(plot), whole_file(plot, overwrite=force) as part:
-            found.plot()[0].figure.savefig(part, dpi=110)
+        with writing(plot), atomic_write(plot, overwrite=force) as temporary:
+            found.plot()[0].figure.savefig(temporary, dpi=110)
         report(f"picture: {plot}")
 
 
 def _measure(n_draws: int) -> Comparison:
-    """Return the means over several draws of the subspaces."""
+    """Return the measures of three methods, averaged over several draws of the data."""
     methods = {
         "Algorithm 1, 8 starts": MiCUSaL(
             5, 13, init="random", solver="exact", n_init=8, random_state=0

@@ -1,4 +1,4 @@
-"""Tables of numbers from .npy, .npz, .csv and .parquet files."""
+"""Read tables of numbers from .npy, .npz, .csv and .parquet files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import listed
+from polyspan.checks import first_ten
 from polyspan.cli.csv_files import Layout, check_unique, read_csv
 from polyspan.cli.errors import CommandError, counted, reading, say, unreadable
 
@@ -25,15 +25,15 @@ class Table:
     X: np.ndarray
     """Samples as rows; NaN where missing."""
     names: tuple[str, ...] | None
-    """Of the columns; None where the file has none."""
+    """Names of the columns; None if the file has none."""
     frame: Any = None
     """All columns of a .csv or .parquet file."""
     used: tuple[int, ...] = ()
     """Which columns of `frame` are in `X`."""
     layout: Layout | None = None
-    """Of a .csv file."""
+    """Layout of a .csv file."""
     key: str | None = None
-    """Of the array in a .npz file."""
+    """Name of the array in a .npz file."""
 
     @property
     def n_missing(self) -> int:
@@ -45,20 +45,20 @@ class Table:
         return str(k) if self.names is None else self.names[k]
 
     def for_fit(self) -> Any:
-        """Return what `fit` takes, with names where there are any."""
-        return _named(self.X, self.names)
+        """Return the data for `fit`, with the names of the columns if there are any."""
+        return _as_frame(self.X, self.names)
 
     def for_model(self, model: Any) -> Any:
-        """Return what the methods of a fitted model take; check the number of columns."""
+        """Return the data for a method of a fitted model; check the number of columns."""
         known = model_names(model)
         n, expected = self.X.shape[1], int(model.n_features_in_)
         if n != expected:
-            shown = "" if known is None else f" ({listed(known)})"
+            shown = "" if known is None else f" ({first_ten(known)})"
             raise CommandError(
                 f"{self.path} has {counted(n, 'column')}, but the model was fitted to "
                 f"{expected}{shown}: choose them with --columns or --drop"
             )
-        return _named(self.X, known)
+        return _as_frame(self.X, known)
 
 
 def model_names(model: Any) -> tuple[str, ...] | None:
@@ -86,16 +86,17 @@ def read_table(
     columns, drop : sequence of str, default=None
         Columns to take or to leave out: names, positions from 0, ranges "2:10".
     key : str, default=None
-        Which array of a .npz file.
+        Name of the array in a .npz file.
     header : {"auto", "yes", "no"}
         Whether the first line of a .csv file holds names.
     model : fitted estimator, default=None
-        Where it and the file know names, the columns of the model are taken, in its order.
+        If both the model and the file have names of columns, the columns of the model are taken,
+        in its order.
     only_numbers : bool, default=False
         Leave out columns of text, instead of refusing them; refuse a table without any number.
     carried : bool, default=False
-        Whether columns that the model does not know are written to the output unchanged; a note
-        about them says so.
+        Whether columns that the model does not know will be copied to the output; this decides
+        the wording of a note about them.
     """
     ending = path.suffix.lower()
     if ending not in ENDINGS:
@@ -110,7 +111,7 @@ def read_table(
     used = [k for k in dict.fromkeys(taken) if k not in left_out]
     wanted = None if model is None else model_names(model)
     if wanted is not None and names is not None and not columns:
-        used = _by_name(path, {names[k]: k for k in used}, wanted, carried)
+        used = _columns_by_name(path, {names[k]: k for k in used}, wanted, carried)
     if only_numbers and table.frame is not None:
         used = _numeric(path, table.frame, used)
     if not used:
@@ -124,7 +125,7 @@ def read_table(
 
 
 def _read_array(path: Path, key: str | None) -> Table:
-    # Without pickles, which could run code.
+    # Pickles are refused, since they could run code.
     try:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
@@ -153,7 +154,7 @@ def _check_array(path: Path, found: np.ndarray) -> np.ndarray:
         )
     _check_rows(path, found)
     kept = found.dtype.kind == "f" and found.dtype.itemsize in (4, 8)
-    # In the byte order of this machine.
+    # Convert to the byte order of this machine.
     return found.astype(found.dtype.newbyteorder("=") if kept else np.float64, copy=False)
 
 
@@ -200,7 +201,7 @@ def _check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
 
 
 def _numeric(path: Path, frame: Any, used: list[int]) -> list[int]:
-    """Return the columns that hold numbers, or are empty."""
+    """Return those columns that hold numbers or are empty."""
     kept = [k for k in used if _is_numeric(frame, k)]
     if not kept:
         raise CommandError(
@@ -217,7 +218,7 @@ def _is_numeric(frame: Any, k: int) -> bool:
 
 
 def _numbers(table: Table, used: list[int]) -> np.ndarray:
-    """Return columns of a frame as numbers; refuse text and say where it is."""
+    """Return columns of a frame as numbers; refuse text, and say where it is."""
     import pandas as pd
 
     frame = table.frame
@@ -241,7 +242,7 @@ def _numbers(table: Table, used: list[int]) -> np.ndarray:
 
 
 def _positions(table: Table, asked: Sequence[str]) -> list[int]:
-    """Return the positions of columns that were asked for, in that order."""
+    """Return the positions of the columns that were asked for, in that order."""
     n_columns, names = table.X.shape[1], table.names or ()
     known = {name: k for k, name in enumerate(names)}
     found: list[int] = []
@@ -262,25 +263,25 @@ def _positions(table: Table, asked: Sequence[str]) -> list[int]:
     return found
 
 
-def _by_name(
-    path: Path, place: dict[str, int], wanted: tuple[str, ...], carried: bool
+def _columns_by_name(
+    path: Path, positions: dict[str, int], wanted: tuple[str, ...], carried: bool
 ) -> list[int]:
-    """Return the places of the columns that a model knows, in its order; all must be there."""
-    missing = [name for name in wanted if name not in place]
+    """Return the positions of the model's columns, in its order; or an error if one is missing."""
+    missing = [name for name in wanted if name not in positions]
     if missing:
         raise CommandError(
             f"{path} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
-            f"to: {listed(missing)}"
+            f"to: {first_ten(missing)}"
         )
-    others = [name for name in place if name not in set(wanted)]
+    others = [name for name in positions if name not in set(wanted)]
     if others:
         fate = "not used, carried over unchanged" if carried else "left out"
-        say("note", f"columns that the model does not know, {fate}: {listed(others)}")
-    return [place[name] for name in wanted]
+        say("note", f"columns that the model does not know, {fate}: {first_ten(others)}")
+    return [positions[name] for name in wanted]
 
 
-def _named(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
-    """Return a data frame where there are names, else the array."""
+def _as_frame(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
+    """Return a data frame if there are names, else the array."""
     if names is None:
         return X
     import pandas as pd

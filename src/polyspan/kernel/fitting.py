@@ -15,7 +15,7 @@ from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
 from polyspan.kernel._solve.alternation import KernelSolution
-from polyspan.kernel.prediction import INSTEAD, KernelUnion
+from polyspan.kernel.prediction import MISSING_ADVICE, KernelUnion
 from polyspan.kernel.starts import Plan
 from polyspan.progress import FitProgress
 
@@ -67,7 +67,7 @@ def read(model: KernelUnion, X: Any, source: Source | None) -> Data:
         return Data(X, X.shape[0])
     check_header(model, source)
     extent, _ = source.reduce(measure_block, source.working_type, 0, None)
-    check_extent(model, source, extent, allow_nan=False, instead=INSTEAD)
+    check_extent(model, source, extent, allow_nan=False, instead=MISSING_ADVICE)
     return Data(source.X, extent.n_rows, source)
 
 

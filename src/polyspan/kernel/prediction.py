@@ -18,11 +18,11 @@ from polyspan.arrays import (
     item_bytes,
     members_of,
     namespace,
+    restore_order,
     row_slices,
     transpose,
-    unsorted,
 )
-from polyspan.checks import listed, refuse_missing, validated
+from polyspan.checks import first_ten, refuse_missing, validate_samples
 from polyspan.data.prediction import by_blocks
 from polyspan.data.sliced import row_source
 from polyspan.kernel._solve.subspaces import energies
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from polyspan.kernel.gram import ExactUnion
     from polyspan.kernel.nystrom import NystromMap
 
-#: What errors about missing entries advise.
-INSTEAD = (
+#: The model that takes missing entries.
+MISSING_ADVICE = (
     "use polyspan.RobustMCKUSaL, which estimates kernel values from the observed entries, or "
     "impute them first"
 )
@@ -174,13 +174,13 @@ class KernelUnion(UnionPrediction):
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data; the error for NaN names the model that takes missing entries."""
-        X = validated(
+        X = validate_samples(
             self, X, reset=reset, method=method, fitted="subspace_distances_", double=True
         )
         if self._takes_missing:
             _check_rows_observed(X)
         else:
-            refuse_missing(self, X, PRECOMPUTED if self.kernel == "precomputed" else INSTEAD)
+            refuse_missing(self, X, PRECOMPUTED if self.kernel == "precomputed" else MISSING_ADVICE)
         return X
 
     def _nearest(self, X: Array) -> Array:
@@ -237,7 +237,7 @@ class KernelUnion(UnionPrediction):
                 found = polish(kernel, found, point.weights, Y)
             members.append(rows)
             parts.append(found)
-        return unsorted(members, parts)
+        return restore_order(members, parts)
 
     @available_if(fills)  # type: ignore[untyped-decorator]
     def impute(self, X: Any) -> Array:
@@ -267,6 +267,6 @@ def _check_rows_observed(X: Array) -> None:
     empty = np.flatnonzero(np.isnan(X).all(axis=1))
     if len(empty):
         raise ValueError(
-            f"{len(empty)} of {len(X)} samples have no observed entry (rows {listed(empty)}): "
+            f"{len(empty)} of {len(X)} samples have no observed entry (rows {first_ten(empty)}): "
             "nothing is known about them; leave them out"
         )

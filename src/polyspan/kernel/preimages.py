@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, device, machine_epsilon, namespace, unsorted
+from polyspan.arrays import Array, device, machine_epsilon, namespace, restore_order
 from polyspan.kernel.functions import Kernel
 
 # Most steps of the fixed-point iteration for the Gaussian kernel, and the relative change at which
@@ -121,7 +121,7 @@ def polish(
         values = xp.where(better[:, None], new_values, values)
         reached = xp.where(better, new, reached)
         moving = better & (moved > tol * xp.linalg.vector_norm(z, axis=1))
-    return unsorted([*finished_rows, rows], [*finished, z])
+    return restore_order([*finished_rows, rows], [*finished, z])
 
 
 def _away_from_zero(total: Array) -> Array:

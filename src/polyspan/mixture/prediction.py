@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose
-from polyspan.checks import validated
+from polyspan.checks import validate_samples
 from polyspan.data.prediction import by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.mixture._solve.gaussians import Gaussians, Posterior, per_row, soft_assign
@@ -194,7 +194,7 @@ class MixturePrediction(UnionPrediction):
         return moved_to(X, self.bases_), moved_to(labels, self.bases_)
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
-        return validated(self, X, reset=reset, method=method, fitted="bases_")
+        return validate_samples(self, X, reset=reset, method=method, fitted="bases_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

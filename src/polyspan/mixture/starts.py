@@ -18,10 +18,10 @@ from polyspan.arrays import (
     moved_to,
     namespace,
     one_hot,
+    restore_order,
     sum_of_squares,
     to_numpy,
     transpose,
-    unsorted,
     zeros,
 )
 from polyspan.checks import check_columns_observed
@@ -264,4 +264,4 @@ def fill_missing(single: Gaussians, values: Array, observed: Array) -> Array:
         expected = single.means[0, :] + z @ transpose(single.factors[0, ...])
         rows.append(group.rows)
         filled.append(xp.where(group.observed > 0, group.values, expected))
-    return unsorted(rows, filled)
+    return restore_order(rows, filled)

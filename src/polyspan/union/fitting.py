@@ -26,7 +26,7 @@ from polyspan.arrays import (
     to_numpy,
     zeros,
 )
-from polyspan.checks import warn_about_rank, warn_unconverged, warn_user, warn_where_together
+from polyspan.checks import warn_about_rank, warn_if_coinciding, warn_unconverged, warn_user
 from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
 from polyspan.geometry import draw_bases, near_copies
@@ -248,7 +248,7 @@ def warn_about(best: Solution, plan: Plan, lam: float) -> None:
             "lam or n_init"
         )
     if not plan.affine:
-        warn_where_together(best.frames, lam)
+        warn_if_coinciding(best.frames, lam)
     if best.stopped == "max_iter":
         warn_unconverged(
             f"the alternation did not converge to tol={plan.rules.tol} in max_iter="

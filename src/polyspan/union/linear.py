@@ -17,14 +17,14 @@ from polyspan.arrays import (
     namespace,
     pass_work,
     power_of_two_scale,
+    restore_order,
     row_slices,
     rows_at_once,
     to_numpy,
     transpose,
-    unsorted,
     zeros,
 )
-from polyspan.checks import refuse_missing, validated
+from polyspan.checks import refuse_missing, validate_samples
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import by_blocks
 from polyspan.geometry import pairwise_subspace_distances
@@ -61,7 +61,7 @@ class LinearUnion(UnionPrediction):
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data; the message for NaN names the model that takes it."""
-        X = validated(self, X, reset=reset, method=method, fitted="bases_")
+        X = validate_samples(self, X, reset=reset, method=method, fitted="bases_")
         if not self._takes_missing:
             refuse_missing(self, X)
         return X
@@ -149,7 +149,7 @@ class LinearUnion(UnionPrediction):
                 parts = [
                     self._fitted(fit, p, own) / scale + self.mean_ for p, own in enumerate(members)
                 ]
-                out[fit.which, :] = unsorted(members, parts)
+                out[fit.which, :] = restore_order(members, parts)
             return out
         if self._points() is not None:
             members, parts = members_of(self._nearest(X), n_subspaces), []
@@ -157,7 +157,7 @@ class LinearUnion(UnionPrediction):
                 basis, point = self.bases_[p, ...], self.anchors_[p, :]
                 about = xp.take(X, own, axis=0) - point
                 parts.append((about @ basis) @ transpose(basis) + point)
-            return unsorted(members, parts)
+            return restore_order(members, parts)
         with self._limit_threads(X):
             stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, scales in self._chunks(X):
@@ -170,7 +170,7 @@ class LinearUnion(UnionPrediction):
                     if scales is not None:
                         projected = projected / xp.take(scales, own, axis=0)
                     parts.append(projected + self.mean_)
-                out[which, :] = unsorted(members, parts)
+                out[which, :] = restore_order(members, parts)
         return out
 
     @available_if(fills)  # type: ignore[untyped-decorator]

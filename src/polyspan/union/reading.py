@@ -13,7 +13,7 @@ from polyspan.checks import (
     check_extent,
     check_header,
     refuse_missing,
-    validated,
+    validate_samples,
     warn_left_out,
 )
 from polyspan.data.measure import Extent, measure_block
@@ -107,7 +107,7 @@ def read(model: LinearUnion, X: Any, dim: int, needs: Needs, *, copied: bool) ->
         )  # fmt: skip
         left_out: Any = n - n_learned
     else:
-        X = validated(model, X, reset=True, method="fit", fitted="bases_")
+        X = validate_samples(model, X, reset=True, method="fit", fitted="bases_")
         n, m = X.shape
         if not model._takes_missing:
             refuse_missing(model, X)

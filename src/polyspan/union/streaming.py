@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from polyspan._sklearn import fit_context
 from polyspan.arrays import limit_threads, machine_epsilon, pass_work, power_of_two_scale
-from polyspan.checks import listed, warn_left_out, warn_user
+from polyspan.checks import first_ten, warn_left_out, warn_user
 from polyspan.data.working import working_weight
 from polyspan.union._solve.alternation import Rules, alternate
 from polyspan.union._solve.memory import Memory, Past
@@ -176,7 +176,7 @@ def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     if len(unseen) and len(first) >= enough:
         first = first[-MOST_TIMES * enough :]
         warn_user(
-            f"columns {listed(unseen)} were not observed in any of the first samples: the "
+            f"columns {first_ten(unseen)} were not observed in any of the first samples: the "
             f"model is fitted when they are; until then the last {MOST_TIMES * enough} "
             "samples are kept"
         )

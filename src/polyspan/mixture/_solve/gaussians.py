@@ -22,10 +22,10 @@ from polyspan.arrays import (
     limit_threads,
     namespace,
     pass_work,
+    restore_order,
     row_slices,
     transpose,
     unfilled,
-    unsorted,
     zeros,
 )
 from polyspan.data.missing import Group, find_patterns
@@ -247,7 +247,7 @@ def per_row(
                 if len(out) == k:
                     out.append(unfilled((X.shape[0], *found[0].shape[1:]), found[0]))
                 rows = [group.rows for group, _ in results if group is not None]
-                out[k][which, ...] = unsorted(rows, list(found)) if rows else found[0]
+                out[k][which, ...] = restore_order(rows, list(found)) if rows else found[0]
     return tuple(out)
 
 

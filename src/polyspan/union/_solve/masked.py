@@ -21,10 +21,10 @@ from polyspan.arrays import (
     item_bytes,
     members_of,
     namespace,
+    restore_order,
     row_slices,
     rows_at_once,
     transpose,
-    unsorted,
     zeros,
 )
 from polyspan.data.missing import Holes, recurring_patterns
@@ -192,7 +192,7 @@ class MaskedBlock:
     def own_coefficients(self, bases: Array, labels: Array) -> Array:
         """Return θ of every sample for the basis that it is assigned to, (n_samples, s)."""
         fits = self.own_fits(bases, None, labels)
-        return namespace(bases).concat([unsorted(*part) for part in fits], axis=0)
+        return namespace(bases).concat([restore_order(*part) for part in fits], axis=0)
 
     def completed(
         self, bases: Array, points: Array | None, labels: Array
@@ -206,7 +206,7 @@ class MaskedBlock:
                 )
                 for p, (rows, own) in enumerate(zip(members, thetas, strict=True))
             ]
-            parts.append(unsorted(members, filled))
+            parts.append(restore_order(members, filled))
         values = namespace(bases).concat(parts, axis=0)
         return CompleteBlock(values, None, rows_at_once(values)), self.weights
 
