@@ -19,7 +19,7 @@ from dask.sizeof import sizeof
 from sklearn import config_context
 
 from polyspan.arrays import Array, limit_threads
-from polyspan.data.rows import Addable, PerRow, Source, Task, added, part_of
+from polyspan.data.rows import Addable, PerRow, Source, Task, part_for_block, sum_parts
 
 # Sums of neighbouring chunks, which mostly lie on one worker, are added this many at a time.
 FAN_IN = 4
@@ -45,10 +45,10 @@ class DaskRows(Source):
         per_row = [k for k, argument in enumerate(arguments) if isinstance(argument, PerRow)]
         common = [None if k in per_row else a for k, a in enumerate(arguments)]
         # A task of its own, so that it travels once to each worker and not with each chunk.
-        shared = delayed(_held, pure=False)(common, dask_key_name=f"bases-{token}")
+        shared = delayed(_unchanged, pure=False)(common, dask_key_name=f"bases-{token}")
         parts = [
             delayed(_run, pure=False)(
-                task, block, shared, {k: part_of(arguments[k], j) for k in per_row}, keep,
+                task, block, shared, {k: part_for_block(arguments[k], j) for k in per_row}, keep,
                 dask_key_name=f"{name}-{token}-{j}",
             )
             for j, block in enumerate(self._blocks)
@@ -58,7 +58,7 @@ class DaskRows(Source):
         while len(sums) > 1:
             groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
             sums = [
-                delayed(added, pure=False)(group, dask_key_name=f"add-{token}-{level}-{k}")
+                delayed(sum_parts, pure=False)(group, dask_key_name=f"add-{token}-{level}-{k}")
                 for k, group in enumerate(groups)
             ]
             level += 1
@@ -94,7 +94,9 @@ class DaskRows(Source):
     def gather(self, results: PerRow) -> Any:
         """Return results per row as one lazy array of labels."""
         chunks = [
-            dask.array.from_delayed(delayed(_or_none, pure=False)(part), (n,), dtype=np.int64)
+            dask.array.from_delayed(
+                delayed(_labels_or_empty, pure=False)(part), (n,), dtype=np.int64
+            )
             for part, n in zip(results.parts, self.X.chunks[0], strict=True)
         ]
         return dask.array.concatenate(chunks)
@@ -108,7 +110,7 @@ def _size_of_fields(parts: Any) -> int:
 sizeof.register(Addable, _size_of_fields)
 
 
-def _held(arguments: list[Any]) -> list[Any]:
+def _unchanged(arguments: list[Any]) -> list[Any]:
     return arguments
 
 
@@ -118,7 +120,7 @@ def _run(task: Task, block: Array, common: list[Any], per_row: dict[int, Any], k
     return found if keep else found[0]
 
 
-def _or_none(part: Any) -> Array:
+def _labels_or_empty(part: Any) -> Array:
     return np.empty(0, dtype=np.int64) if part is None else part
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from polyspan.arrays import Array, chunk_rows, machine_epsilon, power_of_two_scale
-from polyspan.data.rows import added
+from polyspan.data.rows import sum_parts
 
 #: Maps rows to what is worked on, such as the coordinates of a kernel; applied where the rows are.
 RowMap = Callable[[Array], Array]
@@ -57,7 +57,7 @@ class Extent:
 
 
 def measure_block(
-    block: Array, dtype: Any, least: int, row_map: RowMap | None
+    block: Array, dtype: Any, too_few: int, row_map: RowMap | None
 ) -> tuple[Extent | None, None]:
     """Measure a block, a few rows at a time. A task."""
     if scipy.sparse.issparse(block):
@@ -68,11 +68,11 @@ def measure_block(
     if row_map is not None:
         X = row_map(X)
     size = chunk_rows(X.shape[1], X.itemsize)
-    parts = [_measure(X[k : k + size], least) for k in range(0, len(X), size)]
-    return added(parts), None
+    parts = [_measure(X[k : k + size], too_few) for k in range(0, len(X), size)]
+    return sum_parts(parts), None
 
 
-def _measure(X: np.ndarray, least: int) -> Extent:
+def _measure(X: np.ndarray, too_few: int) -> Extent:
     total = X.sum(dtype=np.float64)
     n_infinite, missing = 0, None
     if not math.isfinite(total):
@@ -85,7 +85,7 @@ def _measure(X: np.ndarray, least: int) -> Extent:
         values, observed = X, np.full(m, n)
     else:
         n_missing = int(missing.sum())
-        learned = m - missing.sum(axis=1) > least
+        learned = m - missing.sum(axis=1) > too_few
         values = np.where(missing, 0, X)
         largest = float(np.abs(values).max())
         values, observed = values[learned], (~missing[learned]).sum(axis=0)

@@ -25,9 +25,9 @@ from polyspan.arrays import (
 )
 
 # Patterns are worth sharing when each stands, on average, for this many samples.
-SHARED_FROM = 4
+SAMPLES_PER_PATTERN = 4
 # A mask that stands for at least this many rows is a group of its own.
-GROUPED_FROM = 8
+MIN_GROUP_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def recurring_patterns(missing: Array) -> tuple[Array | None, Array | None]:
         return None, None
     keys = _mask_keys(missing)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) * SHARED_FROM > len(keys):
+    if len(first) * SAMPLES_PER_PATTERN > len(keys):
         return None, None
     shared = namespace(missing).take(missing, moved_to(first, missing), axis=0)
     return moved_to(inverse.astype(np.int64), missing), shared
@@ -166,7 +166,7 @@ def find_patterns(values: Array, observed: Array) -> Patterns:
     firsts = np.cumsum(counts) - counts
     recurring = tuple(
         moved_to(order[firsts[k] : firsts[k] + counts[k]], values, xp.int64)
-        for k in np.flatnonzero(counts >= GROUPED_FROM)
+        for k in np.flatnonzero(counts >= MIN_GROUP_ROWS)
     )
-    single = moved_to(np.flatnonzero(counts[inverse] < GROUPED_FROM), values, xp.int64)
+    single = moved_to(np.flatnonzero(counts[inverse] < MIN_GROUP_ROWS), values, xp.int64)
     return Patterns(values, as_numbers, recurring, single)

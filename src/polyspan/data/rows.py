@@ -111,7 +111,7 @@ class BlockRows:
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, Any]:
         """Run the task wherever the blocks are, and add up in their order."""
-        return self.source.reduce(on_block, task, self.observation, *arguments, keep=keep)
+        return self.source.reduce(run_on_block, task, self.observation, *arguments, keep=keep)
 
     def take(self, indices: np.ndarray) -> Array:
         """Return a few rows as they are worked on, counted among those that are learned from."""
@@ -151,18 +151,18 @@ def label_every_row(
     return None, every
 
 
-def on_block(raw: Array, task: Task, observation: Any, *arguments: Any) -> tuple[Any, Any]:
+def run_on_block(raw: Array, task: Task, observation: Any, *arguments: Any) -> tuple[Any, Any]:
     """Run a task on rows as they come."""
     block = observation.block(raw)
     return (None, None) if block is None else task(block, *arguments)
 
 
-def part_of(argument: Any, k: int) -> Any:
+def part_for_block(argument: Any, k: int) -> Any:
     """Return what block k needs of an argument: of results per row its own part."""
     return argument.parts[k] if isinstance(argument, PerRow) else argument
 
 
-def added(parts: list[Any]) -> Any:
+def sum_parts(parts: list[Any]) -> Any:
     """Add what is there; None stands for a block without rows."""
     total = None
     for part in parts:

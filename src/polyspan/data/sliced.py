@@ -11,7 +11,7 @@ import scipy.sparse
 
 from polyspan.arrays import Array
 from polyspan.data.measure import DENSE_ONLY
-from polyspan.data.rows import PerRow, Source, Task, part_of
+from polyspan.data.rows import PerRow, Source, Task, part_for_block
 
 # Slices of this many bytes are read at once: large enough for a disk, small next to any memory.
 SLICE_BYTES = 32 << 20
@@ -30,7 +30,7 @@ class SlicedRows(Source):
         """Return the sum of task(slice of rows, *arguments), and the results per row if kept."""
         total, parts = None, []
         for k, rows in enumerate(self._slices()):
-            addend, own = task(rows, *(part_of(argument, k) for argument in arguments))
+            addend, own = task(rows, *(part_for_block(argument, k) for argument in arguments))
             if addend is not None:
                 total = addend if total is None else total + addend
             if keep:

@@ -34,12 +34,12 @@ class Working:
     n_points: int = 0
     """Last columns of a frame that are points, not directions: 1 for affine subspaces."""
 
-    def outward(self, frames: Array) -> Array:
+    def to_data(self, frames: Array) -> Array:
         """Take bases (or frames) from working coordinates to those of the data."""
         frames = frames if self.span is None else self.span @ frames
         return frames if self.scale == 1.0 else self._scaled(frames, 1.0 / self.scale)
 
-    def inward(self, frames: Array) -> Array:
+    def to_working(self, frames: Array) -> Array:
         """Take bases (or frames) inside the span to working coordinates."""
         frames = frames if self.span is None else transpose(self.span) @ frames
         return frames if self.scale == 1.0 else self._scaled(frames, self.scale)
@@ -51,7 +51,7 @@ class Working:
         bases, points = frames[..., :-1], frames[..., -1:]
         return namespace(frames).concat([bases, points * factor], axis=-1)
 
-    def unit(self, lam: float) -> float:
+    def residual_unit(self, lam: float) -> float:
         """Return what an objective is divided by twice, to be in the units of the data.
 
         For finite λ it has none.
@@ -59,7 +59,7 @@ class Working:
         return self.scale if math.isinf(lam) else 1.0
 
 
-def working_weight(lam: float, scale: float) -> float:
+def working_lam(lam: float, scale: float) -> float:
     """Return λ for data times `scale`, kept finite and above 0 where λ is."""
     if math.isinf(lam):
         return lam

@@ -73,9 +73,9 @@ def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
     for k in range(k1, k2 + 1):
         sums = (logs[:, k - 1 : k] - logs[:, : k - 1]).sum(axis=1)
         # Neighbours at one distance (a lattice) say nothing about the dimension.
-        told = sums > 0
-        if told.any():
-            estimates.append(np.mean((k - 2) / sums[told]))
+        informative = sums > 0
+        if informative.any():
+            estimates.append(np.mean((k - 2) / sums[informative]))
     return (float(np.mean(estimates)) if estimates else float("nan")), most
 
 

@@ -139,11 +139,11 @@ class NystromProblem:
 
     def union(self, frames: Array) -> LowRankUnion:
         """Return the union of the subspaces that the linear solver has."""
-        return LowRankUnion(self.map, self.working.mean, self.working.outward(frames))
+        return LowRankUnion(self.map, self.working.mean, self.working.to_data(frames))
 
     def distances(self, frames: Array) -> Array:
         """Return d_u between subspaces."""
-        return pairwise_subspace_distances(self.working.outward(frames))
+        return pairwise_subspace_distances(self.working.to_data(frames))
 
     def max_steps(self, plan: Plan) -> int:
         """Return the most iterations that one start can take."""
@@ -214,10 +214,10 @@ class NystromProblem:
     def _in_feature_space(self, solution: Solution) -> KernelSolution:
         """Return a solution in the units of the data, spanned by the landmarks."""
         working = self.working
-        unit = working.unit(self.linear.lam)
+        unit = working.residual_unit(self.linear.lam)
         history = [v / unit / unit + self.lost for v in solution.history]
         value = solution.objective / unit / unit + self.lost
-        bases = working.outward(solution.frames)
+        bases = working.to_data(solution.frames)
         coefs = [self.map.whitener @ bases[p, ...] for p in range(bases.shape[0])]
         subspaces = KernelSubspaces([self.chosen] * len(coefs), coefs)
         labels = solution.labels if self.linear.rows.in_memory else None
@@ -286,6 +286,6 @@ def leave_one_out_block(
 def own_energy_block(block: Any, frames: Array, labels: Array) -> tuple[Any, None]:
     """Return Σ ‖D_lᵀy‖² with the basis of each row, (1,), and the sizes. A task for all rows."""
     xp = namespace(frames)
-    own = block.own_coefficients(frames, labels)
+    own = block.assigned_coefficients(frames, labels)
     counts = [int(c.shape[0]) for c in members_of(labels, frames.shape[0])]
     return (xp.reshape(float64_sum(own * own), (1,)), np.asarray(counts)), None

@@ -109,6 +109,6 @@ def masked_block(X: np.ndarray, mean: np.ndarray) -> tuple[MaskedBlock, float]:
     """Return all rows, centred and with zeros where missing, and what they were multiplied by."""
     largest = float(np.where(np.isnan(X), 0.0, np.abs(X - mean)).max())
     scale = power_of_two_scale(largest, machine_epsilon(X))
-    block = MaskedBlock.of(X, mean * scale, scale, PRIOR, least=-1)
+    block = MaskedBlock.of(X, mean * scale, scale, PRIOR, too_few=-1)
     assert block is not None
     return block, scale

@@ -37,7 +37,7 @@ from polyspan.union._solve.annealing import anneal, pooled_residual, temperature
 from polyspan.union._solve.problem import Problem
 from polyspan.union._solve.shape import join
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import Plan, relative
+from polyspan.union.plan import Plan, relative_to_mean
 from polyspan.union.reading import Data
 
 # Starts share one product while all their projections fit in this many bytes.
@@ -60,7 +60,9 @@ def draw_starts(
     m, s = like.shape[1], plan.subspace_dim
     pooled = moved_to(draw_bases((m, s), rng), like, like.dtype)
     if given is not None:
-        return pooled, working.inward(relative(given, working.mean, plan.affine))[None, ...]
+        return pooled, working.to_working(relative_to_mean(given, working.mean, plan.affine))[
+            None, ...
+        ]
     shape = (plan.n_starts, plan.n_subspaces, m, s)
     starts = moved_to(draw_bases(shape, rng), like, like.dtype)
     if plan.affine:
@@ -108,7 +110,7 @@ def run_starts(
         Returns the solutions of which the best is kept; None: all.
     """
     pooled_start, frames = starts
-    or_pooled = learn is None and not plan.rules.leave_one_out
+    try_pooled = learn is None and not plan.rules.leave_one_out
     learn = learn or partial(learn_by_alternation, rules=plan.rules)
     like, n_starts = problem.rows.like, frames.shape[0]
     n, m = problem.rows.n_rows, like.shape[1]
@@ -131,8 +133,8 @@ def run_starts(
         )  # fmt: skip
         solutions = [found for group in groups for found in group]
         solutions = solutions if choose is None else choose(solutions)
-        best = solutions[0] if len(solutions) == 1 else first_of_the_best(solutions)
-        return _or_pooled(problem, best, pooled, learn) if or_pooled else best
+        best = solutions[0] if len(solutions) == 1 else best_solution(solutions)
+        return _restart_from_pooled(problem, best, pooled, learn) if try_pooled else best
 
 
 def _run_group(
@@ -165,7 +167,7 @@ def _run_group(
     return solutions
 
 
-def _or_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) -> Solution:
+def _restart_from_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) -> Solution:
     """Go on from copies of one pooled subspace where no start ended below that.
 
     It happens where λ is so small for the scale of the data that the subspaces have come
@@ -184,7 +186,7 @@ def _or_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) ->
     return replace(together, anneal_history=best.anneal_history)
 
 
-def first_of_the_best(solutions: list[Solution]) -> Solution:
+def best_solution(solutions: list[Solution]) -> Solution:
     """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
     lowest = min(solution.criterion for solution in solutions)
     enough = lowest + 1e-9 * abs(lowest)
@@ -193,7 +195,7 @@ def first_of_the_best(solutions: list[Solution]) -> Solution:
 
 def fitted_attributes(problem: Problem, working: Working, frames: Array) -> dict[str, Any]:
     """Return the attributes that describe the subspaces a solver has reached."""
-    bases, points = problem.shape.split(working.outward(frames))
+    bases, points = problem.shape.split(working.to_data(frames))
     found = {"bases_": bases, "mean_": working.mean}
     return found if points is None else {**found, "anchors_": points + working.mean}
 
@@ -207,7 +209,7 @@ def store(
     for name, value in fitted_attributes(problem, working, best.frames).items():
         setattr(model, name, value)
     xp = namespace(best.frames)
-    plain, unit = not plan.rules.leave_one_out, working.unit(problem.lam)
+    plain, unit = not plan.rules.leave_one_out, working.residual_unit(problem.lam)
     model.objective_ = best.objective / unit / unit
     for name, values in (("objective", best.history), ("anneal", best.anneal_history)):
         history = [value / unit / unit for value in values]
@@ -220,7 +222,7 @@ def store(
         # Exact ties may fall otherwise in the coordinates of the span, or about a point.
         model.labels_ = model._nearest(data.X)
     else:
-        labels = best.labels if data.learned is None else data.labels(best.labels)
+        labels = best.labels if data.learned is None else data.expand_labels(best.labels)
         model.labels_ = (
             labels.astype(np.int64) if data.source else xp.astype(labels, xp.int64, copy=False)
         )

@@ -30,7 +30,7 @@ from polyspan.data.prediction import by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
-from polyspan.union.prediction import UnionPrediction, fills
+from polyspan.union.prediction import UnionPrediction, can_impute
 
 
 class LinearUnion(UnionPrediction):
@@ -173,7 +173,7 @@ class LinearUnion(UnionPrediction):
                 out[which, :] = unsorted(members, parts)
         return out
 
-    @available_if(fills)  # type: ignore[untyped-decorator]
+    @available_if(can_impute)  # type: ignore[untyped-decorator]
     @by_blocks
     def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.

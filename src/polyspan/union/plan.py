@@ -150,9 +150,9 @@ def check_needs(rules: Rules, affine: bool, where: str | None, n_features: int) 
     lacking = None
     if where and (needs.all_samples or (where == "stream" and not needs.streams)):
         lacking = f"all samples in memory, not {kind[where]}"
-    elif where and n_features > needs.features_elsewhere:
+    elif where and n_features > needs.max_features_out_of_core:
         lacking = (
-            f"all samples in memory, or at most {needs.features_elsewhere} features (X has "
+            f"all samples in memory, or at most {needs.max_features_out_of_core} features (X has "
             f"{n_features}) in {kind[where]}"
         )
     elif where == "stream" and rules.leave_one_out:
@@ -203,7 +203,7 @@ def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, aff
     return join(bases, points)
 
 
-def relative(frames: Array, mean: Array, affine: bool) -> Array:
+def relative_to_mean(frames: Array, mean: Array, affine: bool) -> Array:
     """Return frames whose points are relative to the mean."""
     if not affine:
         return frames

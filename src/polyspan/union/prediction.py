@@ -12,7 +12,7 @@ from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.data.prediction import by_blocks
 
 
-def fills(model: UnionPrediction) -> bool:
+def can_impute(model: UnionPrediction) -> bool:
     """Tell whether a model has `impute`; the error says why not."""
     if not model._takes_missing:
         raise AttributeError(f"{type(model).__name__} needs complete data: nothing is to be filled")

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array
 from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import NEEDS, Solution, shifted
+from polyspan.union._solve.alternation import NEEDS, Solution, monitor_of_start
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
@@ -225,7 +225,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol), self._weighted
         )
         return [
-            learn_by_grouse(problem, start, rules, monitor=monitor and shifted(monitor, k))
+            learn_by_grouse(problem, start, rules, monitor=monitor and monitor_of_start(monitor, k))
             for k, start in enumerate(frames)
         ]
 

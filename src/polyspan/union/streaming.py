@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from polyspan._sklearn import fit_context
 from polyspan.arrays import limit_threads, machine_epsilon, pass_work, power_of_two_scale
 from polyspan.checks import listed, warn_left_out, warn_user
-from polyspan.data.working import working_weight
+from polyspan.data.working import working_lam
 from polyspan.union._solve.alternation import Rules, alternate
 from polyspan.union._solve.memory import Memory, Past
 from polyspan.union._solve.observation import Observation
@@ -28,9 +28,9 @@ from polyspan.union.reading import Data
 # annealed fit of the paper's setting with as many has 1.4 % of the labels wrong.
 FIRST_PER_DIMENSION = 10
 # Where some feature was observed in none of them, up to this many times as many are kept.
-MOST_TIMES = 10
+MOST_KEPT_FACTOR = 10
 # While they are being kept, a fit is repeated when there are this many times as many.
-REFIT_FROM = 1.25
+REFIT_FACTOR = 1.25
 # What may not change within a stream: everything that is remembered depends on it.
 FIXED = ("n_subspaces", "subspace_dim", "center", "affine")
 # Power steps per batch, and the fraction of the objective below which they stop.
@@ -151,22 +151,22 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
         options = tuple(getattr(self, name) for name in FIXED)
         stream = Stream(0, options, nothing, nothing, X[:0])
     _check_options(self, stream)
-    X = _in_precision(X, stream)
+    X = _cast_to_stream(X, stream)
     learned = (~np.isnan(X)).sum(axis=1) > self.subspace_dim
     warn_left_out(int((~learned).sum()), len(X), self.subspace_dim)
     batch = X if learned.all() else X[learned]
     stream = replace(stream, n_seen=stream.n_seen + len(X))
     if stream.first is not None:
-        self._stream = _begin(self, stream, batch)
+        self._stream = _fit_first(self, stream, batch)
     else:
-        self._stream = _absorb(self, stream, batch, float(self.forget_factor))
+        self._stream = _update(self, stream, batch, float(self.forget_factor))
     self.n_samples_seen_ = stream.n_seen
     if hasattr(self, "bases_"):
         self.labels_ = self._nearest(X)
     return self
 
 
-def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
+def _fit_first(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     """Keep the first samples, and fit them when there are enough."""
     assert stream.first is not None
     first = np.concatenate([stream.first, X])
@@ -174,14 +174,14 @@ def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     enough = FIRST_PER_DIMENSION * n_directions
     unseen = np.flatnonzero(np.isnan(first).all(axis=0))
     if len(unseen) and len(first) >= enough:
-        first = first[-MOST_TIMES * enough :]
+        first = first[-MOST_KEPT_FACTOR * enough :]
         warn_user(
             f"columns {listed(unseen)} were not observed in any of the first samples: the "
-            f"model is fitted when they are; until then the last {MOST_TIMES * enough} "
+            f"model is fitted when they are; until then the last {MOST_KEPT_FACTOR * enough} "
             "samples are kept"
         )
     stream = replace(stream, first=first)
-    due = len(first) >= min(enough, max(n_directions, REFIT_FROM * stream.n_fitted))
+    due = len(first) >= min(enough, max(n_directions, REFIT_FACTOR * stream.n_fitted))
     if len(unseen) or not due:
         return stream
     model._stream = stream  # a fit that fails costs no samples
@@ -198,10 +198,10 @@ def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     scale = power_of_two_scale(float(np.nanmax(np.abs(first))), machine_epsilon(first))
     memory = Memory.empty(model.mean_ * scale, model.n_subspaces, model.subspace_dim)
     stream = replace(stream, first=None, memory=memory, scale=scale)
-    return _absorb(model, stream, first, 1.0)
+    return _update(model, stream, first, 1.0)
 
 
-def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
+def _update(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
     """Let the past fade and take power steps on it and a batch together, then remember that.
 
     Samples of the batch are assigned anew before each step; what is remembered stays with the
@@ -213,13 +213,13 @@ def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: floa
     center = model.center or model.affine
     mean = stream.mean(dtype) if center else np.zeros_like(model.mean_)
     observation = Observation(
-        dtype, mean if center else None, explicit=center, scale=scale,
-        holes=bool(np.isnan(X).any()), least=model.subspace_dim, prior=model._prior(),
+        dtype, mean if center else None, center_first=center, scale=scale,
+        holes=bool(np.isnan(X).any()), too_few=model.subspace_dim, prior=model._prior(),
     )  # fmt: skip
     block = observation.block(X)
     if block is None:  # no sample has enough observed entries
         return stream
-    lam, past = working_weight(float(model.lam), scale), Past(stream.memory, mean)
+    lam, past = working_lam(float(model.lam), scale), Past(stream.memory, mean)
     problem = batch_problem(block, lam, model.affine, past)
     points = (model.anchors_ * scale - mean).astype(dtype) if model.affine else None
     n_subspaces, m, s = model.bases_.shape
@@ -259,7 +259,7 @@ def _forget_fit(model: Streaming) -> None:
             delattr(model, name)
 
 
-def _in_precision(X: np.ndarray, stream: Stream) -> np.ndarray:
+def _cast_to_stream(X: np.ndarray, stream: Stream) -> np.ndarray:
     """Return a batch in the precision of the first one."""
     kept = stream.first
     if kept is None:

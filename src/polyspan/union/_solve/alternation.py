@@ -26,7 +26,7 @@ class Needs:
 
     all_samples: bool = False
     """All samples at hand as an array."""
-    features_elsewhere: float = float("inf")
+    max_features_out_of_core: float = float("inf")
     """Most features where the rows are elsewhere."""
     streams: bool = True
     """Whether it can do with sums over samples that have passed."""
@@ -37,7 +37,7 @@ class Needs:
 #: By the name of the solver. An exact update of rows that are elsewhere needs their scatter.
 NEEDS = {
     "power": Needs(),
-    "exact": Needs(features_elsewhere=DENSE_FEATURES, streams=False),
+    "exact": Needs(max_features_out_of_core=DENSE_FEATURES, streams=False),
     "grouse": Needs(all_samples=True, streams=False, linear_only=True),
 }
 
@@ -201,12 +201,12 @@ def learn(
     solutions = alternate(problem, frames, rules, monitor=monitor)
     for k, solution in enumerate(solutions):
         if bool(namespace(frames).any(solution.counts == 0)):
-            told = None if monitor is None else shifted(monitor, k)
-            solutions[k] = refill_empty(problem, solution, rules, monitor=told)
+            own_monitor = None if monitor is None else monitor_of_start(monitor, k)
+            solutions[k] = refill_empty(problem, solution, rules, monitor=own_monitor)
     return solutions
 
 
-def shifted(monitor: Monitor, by: int) -> Monitor:
+def monitor_of_start(monitor: Monitor, by: int) -> Monitor:
     """Report a single start as the start that it is in its group."""
     return lambda start, iteration, objective, frames: monitor(
         start + by, iteration, objective, frames
@@ -270,7 +270,7 @@ def worst_block(block: Any, frames: Array, shape: Any, most: int) -> tuple[Worst
     """Return the worst represented samples of a block for one start. A task."""
     xp = namespace(frames)
     bases, points = shape.split(frames[None, ...])
-    won = [xp.max(fit.gains[0, ...], axis=0) for fit in block.fits(bases, points)]
-    residuals = block.squared_norms() - xp.concat(won, axis=0)
+    best_gains = [xp.max(fit.gains[0, ...], axis=0) for fit in block.fits(bases, points)]
+    residuals = block.squared_norms() - xp.concat(best_gains, axis=0)
     order = xp.argsort(residuals, descending=True)[:most]
     return Worst(xp.take(residuals, order), block.take(order), most), None

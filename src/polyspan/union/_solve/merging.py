@@ -90,7 +90,7 @@ def _learn_and_prune(
         assigned, sums = problem.assign(bases[None], with_products=False)
         labels, counts = assigned[:, 0], sums.counts[0]
         value = float(problem.objective(bases[None], sums.energy)[0])
-        asked = monitor is not None and monitor(0, iteration, value, bases)
+        stop_asked = monitor is not None and monitor(0, iteration, value, bases)
         alive = np.flatnonzero(counts)
         if len(alive) < len(bases):
             for n_left in range(len(bases) - 1, len(alive) - 1, -1):
@@ -98,7 +98,7 @@ def _learn_and_prune(
             labels = np.searchsorted(alive, labels)
             bases = bases[alive]
             previous = math.inf  # the closeness term has lost its part of the pruned ones
-        elif asked or previous - value <= rules.tol * abs(value):
+        elif stop_asked or previous - value <= rules.tol * abs(value):
             break
         previous = min(previous, value)
         # Columns in the order of their eigenvalues, as the trimming needs them.
@@ -138,7 +138,7 @@ def _dimensions(
 
     Distances between projections D_lD_lᵀy are those between their coefficients D_lᵀy.
     """
-    coefficients = _block(problem).own_coefficients(bases, labels)
+    coefficients = _block(problem).assigned_coefficients(bases, labels)
     return [
         neighbour_estimate(coefficients[labels == p], rules.k1, rules.k2)[0]
         if (labels == p).sum() > 1

@@ -36,12 +36,12 @@ class Observation:
     dtype: Any
     mean: Array | None = None
     """In working units."""
-    explicit: bool = False
+    center_first: bool = False
     """Whether rows are centred before products, not after."""
     scale: float = 1.0
     holes: bool = False
     """Whether entries may be missing."""
-    least: int = 0
+    too_few: int = 0
     """With missing entries: rows with no more observed ones than this are left out."""
     prior: float = 0.0
     """ρ, the weight of filled-in entries."""
@@ -58,16 +58,16 @@ class Observation:
         if self.holes:
             from polyspan.union._solve.masked import MaskedBlock
 
-            return MaskedBlock.of(X, self.mean, self.scale, self.prior, self.least)
+            return MaskedBlock.of(X, self.mean, self.scale, self.prior, self.too_few)
         if self.scale != 1.0:
             X = X * self.scale
         size = chunk_rows(X.shape[1], item_bytes(X))
-        return CompleteBlock(X, self.mean, size, None if self.explicit else self.mean)
+        return CompleteBlock(X, self.mean, size, None if self.center_first else self.mean)
 
     def learned(self, raw: Array) -> np.ndarray:
         """Tell which rows have enough observed entries to be learned from."""
         observed: np.ndarray = (~np.isnan(np.asarray(raw, dtype=self.dtype))).sum(axis=1)
-        return observed > self.least
+        return observed > self.too_few
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class CompleteBlock:
         chosen = namespace(self.X).take(self.X, rows, axis=0)
         return chosen if self.mean is None else chosen - self.mean
 
-    def own_coefficients(self, bases: Array, labels: Array) -> Array:
+    def assigned_coefficients(self, bases: Array, labels: Array) -> Array:
         """Return D_lᵀy of every sample with the basis that it is assigned to."""
         xp, parts = namespace(bases), []
         for fit in self.fits(bases[None, ...], None):

@@ -26,7 +26,7 @@ from polyspan.geometry import closeness, orthonormal_columns, orthonormal_step, 
 from polyspan.union._solve.sums import Sums
 
 #: Multiplies a thin block by what the points of affine subspaces add to A_l.
-Draw = Callable[[Array], Array]
+PointTerm = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Affine:
     def closeness(self, frames: Array) -> Array:
         """Return the first term of F1 for every start: how far the subspaces are apart."""
         bases, points = frames[..., :-1], frames[..., -1]
-        feet = points - along(bases, points)
+        feet = points - project_on(bases, points)
         apart = feet - namespace(feet).mean(feet, axis=1, keepdims=True)
         spread = 2.0 * points.shape[1] * float64_sum(apart * apart, axis=(1, 2))
         near = closeness(bases) if bases.shape[-1] else 0.0
@@ -136,7 +136,7 @@ class Affine:
         assert sums.totals is not None
         mass = sums.counts if sums.mass is None else sums.mass
         mass = xp.astype(mass, bases.dtype)[..., None]
-        moved = self._moved(bases, points, sums.totals, mass, weights)
+        moved = self._moved_points(bases, points, sums.totals, mass, weights)
         # The scatter about the old points is accurate; the shift to the new ones is thin.
         about_old = sums.products - points[..., None] * sums.coefficients[..., None, :]
         step = moved - points
@@ -149,10 +149,10 @@ class Affine:
             + (mass * step)[..., None] * inside
         )
         if weights.closeness:
-            feet = xp.sum(moved - along(bases, moved), axis=1, keepdims=True)
-            drawn = drawn_together(moved, feet + 0.0 * moved, moved.shape[1], bases)
+            feet = xp.sum(moved - project_on(bases, moved), axis=1, keepdims=True)
+            term = point_closeness_product(moved, feet + 0.0 * moved, moved.shape[1], bases)
             # `power_step` weighs products with `fit` and adds the closeness of bases itself.
-            products = products + self._tie(weights, drawn) * drawn
+            products = products + self._point_weight(weights, term) * term
         return join(power_step(bases, products, weights), moved)
 
     def fit_basis(self, samples: Array, old: Array) -> Array:
@@ -162,43 +162,45 @@ class Affine:
 
     def move_point(
         self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
-    ) -> tuple[Array, Draw | None]:
+    ) -> tuple[Array, PointTerm | None]:
         """Return the best point of subspace p of one start, and its term in A_l."""
         bases, points = frames[..., :-1], frames[..., -1]
-        feet = points - along(bases, points)
+        feet = points - project_on(bases, points)
         others = namespace(feet).sum(feet, axis=0) - feet[p, :]
         n_others = frames.shape[0] - 1
-        moved = self._optimum(bases[p, ...], points[p, :], others, total, mass, n_others, weights)
+        moved = self._best_point(
+            bases[p, ...], points[p, :], others, total, mass, n_others, weights
+        )
         if not (weights.closeness and bases.shape[-1]):
             return moved, None
         factor = weights.closeness / self.unit
-        return moved, lambda block: factor * drawn_together(moved, others, n_others, block)
+        return moved, lambda block: factor * point_closeness_product(moved, others, n_others, block)
 
-    def _tie(self, weights: ObjectiveWeights, like: Array) -> Any:
+    def _point_weight(self, weights: ObjectiveWeights, like: Array) -> Any:
         """Return how many samples one other point counts for, to multiply an array with."""
-        tie = weights.closeness / weights.fit / self.unit
-        if not getattr(tie, "ndim", 0):
-            return tie
+        point_weight = weights.closeness / weights.fit / self.unit
+        if not getattr(point_weight, "ndim", 0):
+            return point_weight
         xp = namespace(like)
-        return xp.reshape(xp.astype(tie, like.dtype), (-1, *(1,) * (like.ndim - 1)))
+        return xp.reshape(xp.astype(point_weight, like.dtype), (-1, *(1,) * (like.ndim - 1)))
 
-    def _moved(
+    def _moved_points(
         self, bases: Array, points: Array, totals: Array, mass: Array, weights: ObjectiveWeights
     ) -> Array:
         """Move the points of all starts, one subspace after the other."""
         xp = namespace(bases)
         moved = xp.asarray(points, copy=True)
-        feet = xp.asarray(points - along(bases, points), copy=True)
+        feet = xp.asarray(points - project_on(bases, points), copy=True)
         n_others = points.shape[1] - 1
         for p in range(points.shape[1]):
             basis, others = bases[:, p, ...], xp.sum(feet, axis=1) - feet[:, p, :]
-            moved[:, p, :] = self._optimum(
+            moved[:, p, :] = self._best_point(
                 basis, moved[:, p, :], others, totals[:, p, :], mass[:, p, :], n_others, weights
             )
-            feet[:, p, :] = moved[:, p, :] - along(basis, moved[:, p, :])
+            feet[:, p, :] = moved[:, p, :] - project_on(basis, moved[:, p, :])
         return moved
 
-    def _optimum(
+    def _best_point(
         self, basis: Array, old: Array, others: Array, total: Array, mass: Array, n_others: int,
         weights: ObjectiveWeights,
     ) -> Array:  # fmt: skip
@@ -211,9 +213,9 @@ class Affine:
         mean = xp.where(mass > 0, total / xp.where(mass > 0, mass, xp.ones_like(mass)), old)
         if not weights.closeness or n_others == 0:
             return mean
-        tie = self._tie(weights, others)
-        across = (tie * others + total) / (tie * n_others + mass)
-        return across + along(basis, mean - across)
+        point_weight = self._point_weight(weights, others)
+        across = (point_weight * others + total) / (point_weight * n_others + mass)
+        return across + project_on(basis, mean - across)
 
 
 #: What a solver asks for a step, for the closeness and for points of the subspaces.
@@ -227,12 +229,12 @@ def join(bases: Array, points: Array | None) -> Array:
     return namespace(bases).concat([bases, points[..., None]], axis=-1)
 
 
-def along(bases: Array, points: Array) -> Array:
+def project_on(bases: Array, points: Array) -> Array:
     """Return the projections D_lD_lᵀc of a stack of points."""
     return ((points[..., None, :] @ bases) @ transpose(bases))[..., 0, :]
 
 
-def drawn_together(points: Array, feet: Array, n: int, block: Array) -> Array:
+def point_closeness_product(points: Array, feet: Array, n: int, block: Array) -> Array:
     """Return what the distance of the points adds to A_l, times a thin block.
 
     -Σ‖b_l - b_p‖² is convex in the projections P_l, so its tangent, tr P_l M with

@@ -45,10 +45,10 @@ def packed_systems(pairs: Array, missing: Array, prior: float) -> Array:
     k, t, m = pairs.shape
     gram = xp.reshape(pairs, (k * t, m)) @ transpose(missing)
     gram = xp.reshape(gram, (k, t, missing.shape[0]))
-    return from_missing(gram, prior)
+    return systems_from_gram(gram, prior)
 
 
-def from_missing(gram: Array, prior: float) -> Array:
+def systems_from_gram(gram: Array, prior: float) -> Array:
     """Turn packed [D]ᵀ[D] over the missing rows into the systems, in place."""
     gram *= -(1.0 - prior)
     s = int((2 * gram.shape[1]) ** 0.5)

@@ -102,16 +102,18 @@ def assign_block(
     for fit in block.fits(bases, points):
         score = changed = None
         if leverage is None:
-            labels, won = xp.argmax(fit.gains, axis=1), xp.max(fit.gains, axis=1)
+            labels, gains = xp.argmax(fit.gains, axis=1), xp.max(fit.gains, axis=1)
         else:
             before = transpose(membership[fit.which, :])
             members = member_mask(before, bases.shape[1], frames.dtype)
             residuals = leverage.residuals(fit, members)
             labels = xp.argmin(residuals, axis=1)
-            won = xp.take_along_axis(fit.gains, labels[:, None, :], axis=1)[:, 0, :]
+            gains = xp.take_along_axis(fit.gains, labels[:, None, :], axis=1)[:, 0, :]
             score = float64_sum(xp.min(residuals, axis=1), axis=1)
             changed = xp.sum(xp.astype(labels != before, xp.int64), axis=1)
-        sums = Sums(_count(labels, bases.shape[1]), float64_sum(won, axis=1), None, score, changed)
+        sums = Sums(
+            _count(labels, bases.shape[1]), float64_sum(gains, axis=1), None, score, changed
+        )
         if with_products:
             sums = replace(sums, **fit.member_sums(labels))
         parts.append(labels)
