@@ -30,7 +30,7 @@ from polyspan.union.plan import Plan, checked_start, relative_to_mean
 
 @dataclass(frozen=True)
 class BatchFit:
-    """What was learned about every problem; all arrays lie where X does."""
+    """What was learned about every problem; all arrays are on the device of X."""
 
     bases: Array
     """Orthonormal bases: (n_problems, n_subspaces, n_features, subspace_dim)."""
@@ -52,7 +52,7 @@ class BatchFit:
 
 
 class Starts:
-    """Where the runs of every problem start: given, or drawn by NumPy and moved."""
+    """Starts of the runs of every problem: given by the user, or drawn by NumPy and moved."""
 
     def __init__(self, plan: Plan, X: Array, init: Any, random_state: Any) -> None:
         self._plan, self._like = plan, X

@@ -42,7 +42,7 @@ from polyspan.union.reading import Data
 
 # Starts share one product while all their projections fit in this many bytes.
 GROUP_BYTES = 8 << 20
-# Enough to draw a handful of points from; more would cost more than an iteration.
+# Samples from which points are drawn; more would cost more than an iteration.
 MOST_CANDIDATES = 4096
 
 #: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
@@ -52,9 +52,10 @@ Learn = Callable[..., list[Solution]]
 def draw_starts(
     plan: Plan, problem: Problem, working: Working, given: Array | None, rng: Any
 ) -> tuple[Array, Array]:
-    """Return where the pooled subspace starts, (m, s), and where the runs do, (R, L, m, columns).
+    """Return the starts of the pooled subspace, (m, s), and of all runs, (R, L, m, columns).
 
-    Drawn by NumPy and moved: so a seed means the same start wherever the rows lie.
+    NumPy draws them and they are moved to the device of the rows, so that a seed gives the same
+    start on every device.
     """
     like = problem.rows.like
     m, s = like.shape[1], plan.subspace_dim
@@ -73,7 +74,7 @@ def draw_starts(
 def draw_points(problem: Problem, shape: tuple[int, int], rng: np.random.RandomState) -> Array:
     """Draw samples far from each other, as points for affine subspaces to start from.
 
-    With points drawn evenly two flats often begin in one cluster and never part again.
+    With uniformly drawn points two subspaces often start in one cluster and stay there.
     """
     n_starts, n_subspaces = shape
     n, points = problem.rows.n_rows, []
@@ -104,8 +105,8 @@ def run_starts(
     starts : pair of arrays
         From `draw_starts`.
     learn : callable, default=None
-        Another hard phase than Algorithm 1. After Algorithm 1 copies of one pooled subspace take
-        over where no start ended below that; another phase has the last word.
+        Replaces Algorithm 1 as the hard phase. Only after Algorithm 1 a run from copies of one
+        pooled subspace follows, if no start ended below the objective of these copies.
     choose : callable, default=None
         Returns the solutions of which the best is kept; None: all.
     """
@@ -115,7 +116,7 @@ def run_starts(
     like, n_starts = problem.rows.like, frames.shape[0]
     n, m = problem.rows.n_rows, like.shape[1]
     fitted = partial(fitted_attributes, problem, working)
-    # Of rows that are elsewhere all starts share one pass: to read them costs more than anything.
+    # All starts share one pass over rows out of memory, because reading costs more than all else.
     together = n if problem.rows.in_memory else 1
     group = GROUP_BYTES if is_host(like) else DEVICE_CHUNK_BYTES
     size = max(1, min(n_starts, group // (together * plan.n_columns * item_bytes(frames))))
@@ -168,10 +169,10 @@ def _run_group(
 
 
 def _restart_from_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) -> Solution:
-    """Go on from copies of one pooled subspace where no start ended below that.
+    """Run again from copies of one pooled subspace if no start has a lower objective than these.
 
-    It happens where λ is so small for the scale of the data that the subspaces have come
-    together long before they have turned towards the data.
+    This happens if λ is so small for the scale of the data that the subspaces become equal
+    before they fit the data.
     """
     near = near_copies(pooled, best.frames.shape[0])[None, ...]
     copies = namespace(pooled).broadcast_to(pooled, near.shape)
@@ -187,7 +188,7 @@ def _restart_from_pooled(problem: Problem, best: Solution, pooled: Array, learn:
 
 
 def best_solution(solutions: list[Solution]) -> Solution:
-    """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
+    """Return the solution with the lowest criterion; the first of those equal to rounding."""
     lowest = min(solution.criterion for solution in solutions)
     enough = lowest + 1e-9 * abs(lowest)
     return next(solution for solution in solutions if solution.criterion <= enough)
@@ -203,7 +204,7 @@ def fitted_attributes(problem: Problem, working: Working, frames: Array) -> dict
 def store(
     model: LinearUnion, data: Data, problem: Problem, working: Working, plan: Plan, best: Solution
 ) -> None:
-    """Store what was learned, and forget the batches of a stream or another fit."""
+    """Store what was learned, and delete what a stream or an earlier fit has stored."""
     for name in ("anchors_", "_stream", "n_samples_seen_"):
         model.__dict__.pop(name, None)
     for name, value in fitted_attributes(problem, working, best.frames).items():
@@ -242,7 +243,7 @@ def _affine_objective(problem: Problem, best: Solution, labels: Any, unit: float
 
 
 def warn_about(best: Solution, plan: Plan, lam: float) -> None:
-    """Say what is wrong with the result of a fit."""
+    """Warn of empty subspaces, equal subspaces and missing convergence."""
     empty = np.flatnonzero(to_numpy(best.counts) == 0)
     if len(empty):
         warn_user(

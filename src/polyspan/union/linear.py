@@ -1,4 +1,4 @@
-"""What a fitted union of linear or affine subspaces can do: assign, measure, reconstruct, fill."""
+"""Predictions of linear and affine unions: labels, distances, reconstruction, imputation."""
 
 from __future__ import annotations
 
@@ -133,9 +133,10 @@ class LinearUnion(UnionPrediction):
         -------
         X_reconstructed : ndarray of shape (n_samples, n_features)
             D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace; for affine subspaces a point
-            of it takes the place of the mean. Of samples with missing entries the least-squares
-            fit of the observed ones: one with at most `subspace_dim` of them goes to the subspace
-            that explains it with the smallest coefficients, one without any becomes the mean.
+            of the subspace replaces the mean. Samples with missing entries are fitted to their
+            observed entries by least squares. A sample with at most `subspace_dim` observed
+            entries is assigned to the subspace that explains it with the smallest coefficients;
+            a sample without any becomes the mean.
         """
         return self._reconstructed(self._validate(X, reset=False, method="reconstruct"))
 

@@ -1,4 +1,4 @@
-"""Training data, checked: an array in memory or rows that are elsewhere, complete or not."""
+"""Checked training data: an array in memory, or rows of a file or dask array."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from polyspan.union.linear import LinearUnion
 
 @dataclass(frozen=True)
 class Data:
-    """Checked training data: an array in memory, or rows that are elsewhere."""
+    """Checked training data: an array in memory, or rows of a file or dask array."""
 
     X: Any
     """The array, or what the rows come from."""
@@ -36,11 +36,11 @@ class Data:
     n_learned: int
     """Samples with enough observed entries."""
     learned: Array | None = None
-    """Which samples of an array these are; None: all."""
+    """Which samples of an array have enough observed entries; None: all."""
     holes: bool = False
     """Whether entries are missing."""
     too_few: int = 0
-    """Samples with no more observed entries than this are not learned from."""
+    """Samples with at most this many observed entries are not learned from."""
     source: Source | None = None
     extent: Extent | None = None
 
@@ -48,7 +48,7 @@ class Data:
         self, lam: float, *, center: bool, affine: bool, start: Array | None, prior: float = 0.0,
         masked: bool = False,
     ) -> tuple[Problem, Working]:  # fmt: skip
-        """Return the problem in working coordinates; `masked` treats complete data as others."""
+        """Return the problem in working coordinates; `masked` uses masks for complete data too."""
         if self.source is not None:
             assert self.extent is not None
             return prepare_source(

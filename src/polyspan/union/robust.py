@@ -1,4 +1,4 @@
-"""RobustMiCUSaL: unions of subspaces from data with missing entries (Algorithm 3 and better)."""
+"""RobustMiCUSaL: unions of subspaces from data with missing entries (Algorithm 3 and others)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     tol : float, default=1e-6
         Converged when an iteration changes F2 by no more than this fraction of it.
     forget_factor : float, default=1.0
-        For `partial_fit` only: what everything remembered is multiplied by before each batch, so
+        For `partial_fit` only: factor for everything remembered, applied before each batch, so
         that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
         f the memory is about 1 / (1 - f) batches long.
     random_state : int, RandomState instance or None, default=None

@@ -1,4 +1,4 @@
-"""`partial_fit`: unions of subspaces from a stream of batches, with a memory that may fade."""
+"""`partial_fit`: unions of subspaces from a stream of batches, with optional forgetting."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from polyspan.union.reading import Data
 # The first samples are kept until there are this many for each dimension of each subspace: an
 # annealed fit of the paper's setting with as many has 1.4 % of the labels wrong.
 FIRST_PER_DIMENSION = 10
-# Where some feature was observed in none of them, up to this many times as many are kept.
+# If some feature was observed in none of them, up to this many times as many samples are kept.
 MOST_KEPT_FACTOR = 10
-# While they are being kept, a fit is repeated when there are this many times as many.
+# Meanwhile the fit is repeated whenever their number has grown by this factor.
 REFIT_FACTOR = 1.25
-# What may not change within a stream: everything that is remembered depends on it.
+# Parameters that may not change within a stream: everything that is remembered depends on them.
 FIXED = ("n_subspaces", "subspace_dim", "center", "affine")
 # Power steps per batch, and the fraction of the objective below which they stop.
 MOST_STEPS = 20
@@ -43,24 +43,24 @@ class Stream:
     """What `partial_fit` knows between two batches."""
 
     n_seen: int
-    """Samples that have come."""
+    """Number of samples so far."""
     options: tuple[Any, ...]
-    """Values of the parameters in FIXED that it began with."""
+    """Values of the parameters in FIXED at the beginning of the stream."""
     sums: np.ndarray
-    """Weighted sums of every feature, of what was observed, times `scale`."""
+    """Weighted sums of the observed entries of every feature, times `scale`."""
     counts: np.ndarray
-    """Their weights."""
+    """Sums of the weights of these entries."""
     first: np.ndarray | None = None
     """The first samples with enough observed entries, until there are enough to start from."""
     n_fitted: int = 0
-    """How many of them the last fit had."""
+    """Number of samples in `first` at the last fit."""
     memory: Memory | None = None
-    """Of samples times `scale`."""
+    """Sums over past samples times `scale`."""
     scale: float = 1.0
     """A power of two that keeps squares finite."""
 
     def with_batch(self, X: np.ndarray, forget_factor: float) -> Stream:
-        """Let the past fade and count a batch in, on a scale that suits both."""
+        """Apply the forget factor and add a batch, on a scale that suits both."""
         assert self.memory is not None
         missing, eps = np.isnan(X), machine_epsilon(X)
         values = np.where(missing, X.dtype.type(0), X)
@@ -80,7 +80,7 @@ class Stream:
         )
 
     def mean(self, dtype: Any) -> np.ndarray:
-        """Return the weighted mean of what was observed of every feature, times `scale`."""
+        """Return the weighted mean of the observed entries of every feature, times `scale`."""
         return np.asarray(self.sums / np.maximum(self.counts, 1e-300), dtype=dtype)
 
 
@@ -106,7 +106,7 @@ class Streaming(SizedParameters, Protocol):
 
 
 def _streamable(model: Streaming) -> bool:
-    """Say why a model has no `partial_fit`; scikit-learn makes an AttributeError of it."""
+    """Raise an error if a model has no `partial_fit`; scikit-learn turns it into AttributeError."""
     check_needs(sized_plan(model).rules, model.affine, "stream", 0)
     return True
 
@@ -118,12 +118,13 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
 
     The first samples, ten for each dimension of each subspace, are kept and fitted as `fit`
     would; before there are `n_subspaces * subspace_dim` of them the model is not fitted.
-    After that a batch is assigned, power steps are taken on it and on what is remembered of
-    the past, and of the batch only sums are remembered: its samples keep the labels that
-    they have then. `forget_factor` is what the past is multiplied by before each batch.
+    After that every batch is assigned to the subspaces, and power steps are taken on the batch
+    and on the remembered sums together. Then only sums over the batch are remembered, with the
+    labels that its samples have at that time. Before each batch the remembered sums are
+    multiplied by `forget_factor`.
 
-    With missing entries the first samples are kept until every feature was observed among
-    them, up to ten times as many as above: of more the oldest are forgotten.
+    With missing entries the first samples are kept until every feature was observed at least
+    once, but at most ten times as many as above: then the oldest samples are dropped.
 
     After `fit` a new stream begins: what `fit` learned is forgotten.
 
@@ -136,10 +137,10 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
     Returns
     -------
     self : object
-        With `labels_` of this batch, `objective_` the objective over the batch and over what
-        is remembered, each sample with its weight and with the label (and the filled-in
-        entries) that it had, `objective_history_` that before every step on this batch, and
-        `n_samples_seen_`.
+        `labels_` belong to this batch. `objective_` is the objective over the batch and the
+        remembered samples, each with its weight and with the label (and the filled-in entries)
+        that it had when it was remembered. `objective_history_` holds the objective before every
+        step on this batch. `n_samples_seen_` counts all samples of the stream.
     """
     stream = getattr(self, "_stream", None)
     X = X.compute() if hasattr(X, "__dask_graph__") else X
@@ -202,10 +203,9 @@ def _fit_first(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
 
 
 def _update(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
-    """Let the past fade and take power steps on it and a batch together, then remember that.
+    """Apply the forget factor, take power steps on past and batch, and remember the batch.
 
-    Samples of the batch are assigned anew before each step; what is remembered stays with the
-    subspace that it was remembered for.
+    Samples of the batch are assigned anew before each step; remembered samples keep their labels.
     """
     stream = stream.with_batch(X, forget_factor)
     assert stream.memory is not None
@@ -243,7 +243,7 @@ def _update(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: floa
 
 
 def _check_options(model: Streaming, stream: Stream) -> None:
-    """Raise an error where a parameter was set that all that is remembered depends on."""
+    """Raise an error if a parameter in FIXED was changed within the stream."""
     for name, before in zip(FIXED, stream.options, strict=True):
         if (now := getattr(model, name)) != before:
             raise ValueError(
@@ -253,7 +253,7 @@ def _check_options(model: Streaming, stream: Stream) -> None:
 
 
 def _forget_fit(model: Streaming) -> None:
-    """Forget what `fit` has learned, as a stream begins anew."""
+    """Delete what `fit` has learned, because a new stream begins."""
     for name in list(vars(model)):
         if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):
             delattr(model, name)

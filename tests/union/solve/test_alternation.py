@@ -186,7 +186,7 @@ def test_leverage_of_responsibilities_is_that_of_labels_where_they_are_hard(xp):
         problem.rows.reduce(coefficient_scatter_block, bases, problem.shape, membership)[0]
         for membership in (labels, weights)
     )
-    for name in ("gram", "first", "mass"):
+    for name in ("gram", "total", "mass"):
         assert_allclose(np.asarray(getattr(one, name)), np.asarray(getattr(other, name)))
 
 

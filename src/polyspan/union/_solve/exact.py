@@ -1,8 +1,8 @@
 """Exact update (Algorithm 1, steps 7 to 13): leading eigenvectors of A_l for every subspace.
 
 A_l = closeness Σ_{p≠l} D_pD_pᵀ + fit S_l, with S_l the scatter of the members of subspace l (about
-its point, where subspaces are affine). Members come as rows, where all samples are at hand, or as
-sums over them, from one pass over rows that are not.
+its point, where subspaces are affine). Members are rows if all samples are in memory, else sums
+over them from one pass.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MAX_CYCLES = 100
 
 @dataclass(frozen=True)
 class MemberRows:
-    """The members of every subspace of one start, where they are at hand."""
+    """The members of every subspace of one start, if all samples are in memory."""
 
     block: Any
-    """Complete."""
+    """A block of complete rows."""
     weights: Array | None
     """Weight of every sample, or None where all count alike."""
     labels: Array
@@ -101,7 +101,7 @@ class Moments(Addable):
 
 @dataclass(frozen=True)
 class MemberMoments:
-    """The members of every subspace of one start, where only sums over them are here."""
+    """The members of every subspace of one start, if only sums over them are known."""
 
     moments: Moments
     about: Array | None

@@ -1,4 +1,4 @@
-"""Algorithm 3 (rMiCUSaL) to the letter: incremental gradient descent on the Grassmann manifold.
+"""Algorithm 3 (rMiCUSaL) as printed: incremental gradient descent on the Grassmann manifold.
 
 The sweep over samples is compiled, in `grouse_sweep.py`, which is imported when a fit calls it:
 numba takes a second to load.
@@ -20,7 +20,7 @@ from polyspan.union._solve.problem import Monitor, Problem
 
 @dataclass(frozen=True)
 class GrouseRules:
-    """The step size η, divided by t in the t-th sweep, and how often to go round."""
+    """The step size η, divided by t in the t-th sweep, and the numbers of iterations."""
 
     step_size: float
     n_sweeps: int

@@ -59,13 +59,13 @@ def leading_subspace(
         The better it is, the fewer products are needed.
     max_cycles : int
     start_tol : float, default=inf
-        Give up at once if the start is not this good, as a fraction of ‖Θ‖.
+        Stop at once if the residual ‖AV - VΘ‖ of the start is above this fraction of ‖Θ‖.
     """
     xp = namespace(start)
     n, s = start.shape
     width = s + EXTRA
     tol = machine_epsilon(start) ** 0.5
-    # cos(0), cos(1), … fills the circle evenly: columns that no data are orthogonal to by design.
+    # cos(0), cos(1), … has no structure, so that no data are orthogonal to it by construction.
     filler = xp.cos(xp.astype(xp.arange(n * EXTRA, device=device(start)), start.dtype))
     block = orthonormal_columns(xp.concat([start, xp.reshape(filler, (n, EXTRA))], axis=1))
     n_blocks = max(1, min(KRYLOV_BLOCKS, n // width))

@@ -59,7 +59,7 @@ class Leverage:
 
 @dataclass(frozen=True)
 class CoefficientScatter(Addable):
-    """Sums over the members of every subspace, inside it."""
+    """Sums over the coefficients p of the members of every subspace."""
 
     gram: Array
     """Σ w ppᵀ: (n_starts, n_subspaces, subspace_dim, subspace_dim)."""
@@ -82,7 +82,7 @@ class CoefficientScatter(Addable):
 def coefficient_scatter_block(
     block: Any, frames: Array, shape: Any, membership: Array
 ) -> tuple[CoefficientScatter, None]:
-    """Sum the scatter of a block. A task.
+    """Sum the scatter of the coefficients of a block. A task.
 
     `membership` holds labels, (n_rows, n_starts), or responsibilities, with one axis more.
     """

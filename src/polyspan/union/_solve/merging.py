@@ -41,7 +41,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class AdaptiveSolution(Solution):
-    """A solution with the way it came about."""
+    """A solution with its merges and estimated dimensions."""
 
     merges: tuple[Merge, ...] = ()
     dimensions: tuple[float, ...] = ()
@@ -72,7 +72,7 @@ def learn_adaptively(
 
 
 def _block(problem: Problem) -> Any:
-    """Return all samples: Algorithm 2 needs them at hand."""
+    """Return the block of all samples, which Algorithm 2 needs in memory."""
     assert isinstance(problem.rows, ArrayRows)
     return problem.rows.block
 

@@ -1,8 +1,8 @@
 """What a row is: complete, or with entries missing.
 
-A block of rows answers one question, for every chunk of it: how well do all subspaces of all starts
-fit these rows (`fits`)? What comes back can sum what an update needs. Complete rows are here, rows
-with missing entries in `masked`.
+For every chunk of its rows a block returns how well all subspaces of all starts fit them (`fits`).
+Such a fit can compute the sums that an update needs. This file is about complete
+rows, `masked` about rows with missing entries.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from polyspan.union._solve.sums import member_mask, member_sums, totals_of, weig
 
 @dataclass(frozen=True)
 class Observation:
-    """How rows as they come become a block to work on, in units that all blocks share."""
+    """How raw rows become a block to work on, in units that all blocks share."""
 
     dtype: Any
     mean: Array | None = None
@@ -42,7 +42,7 @@ class Observation:
     holes: bool = False
     """Whether entries may be missing."""
     too_few: int = 0
-    """With missing entries: rows with no more observed ones than this are left out."""
+    """With missing entries: rows with at most this many observed ones are left out."""
     prior: float = 0.0
     """ρ, the weight of filled-in entries."""
     row_map: RowMap | None = None
@@ -219,7 +219,7 @@ class CompleteFit:
     block: CompleteBlock
     which: slice
     chunk: Array
-    """The rows; what `block.offset` says is still to be subtracted."""
+    """The rows, from which `block.offset` is still to be subtracted."""
     coefficients: Array
     """D_lᵀ(y - c_l): (n_starts, n_subspaces, subspace_dim, n)."""
     gains: Array

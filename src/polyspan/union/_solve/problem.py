@@ -1,4 +1,4 @@
-"""A problem: rows × what is observed of them × the shape of subspaces × λ; and how data become one.
+"""A problem (rows, observed entries, shape of subspaces and λ), and how it is made from data.
 
 .. math:: F = closeness(S_1, …, S_L) + λ Σ_i residual(y_i, S_{l_i})
 
@@ -48,7 +48,7 @@ class Problem:
     total: float
     """Σ ‖y‖² over the centred samples (times m/|Ω| with missing entries), in double precision."""
     past: Any = None
-    """What a stream remembers of samples that have passed: one more addend of the sums."""
+    """What a stream remembers of past samples: one more term of the sums."""
 
     @property
     def weights(self) -> ObjectiveWeights:
@@ -58,7 +58,7 @@ class Problem:
     def assign(
         self, frames: Array, *, with_products: bool, before: Any = None, keep: bool = True
     ) -> tuple[Any, Sums]:
-        """Give every sample to its nearest subspace; see `sums.assign_block`.
+        """Assign every sample to its nearest subspace; see `sums.assign_block`.
 
         With labels from `before` leave-one-out residuals are used.
         """
@@ -71,7 +71,7 @@ class Problem:
     def soft_assign(
         self, frames: Array, temperature: float, *, before: Any = None, keep: bool = False
     ) -> tuple[Any, Sums]:
-        """Give every sample to all subspaces in part; see `sums.soft_assign_block`.
+        """Assign every sample to all subspaces with responsibilities; see `sums.soft_assign_block`.
 
         With responsibilities from `before` leave-one-out residuals are used.
         """
@@ -195,7 +195,7 @@ def prepare_source(
     prior: float = 0.0,
     row_map: RowMap | None = None,
 ) -> tuple[Problem, Working]:
-    """Return the problem of rows that are not all here.
+    """Return the problem of rows that are not all in memory.
 
     Unlike `prepare` there is no reduction to the span of few samples: it would gather them.
     """

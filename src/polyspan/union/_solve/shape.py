@@ -2,15 +2,15 @@ r"""What a subspace is: linear, through the mean of the samples, or affine.
 
 A solver holds frames, arrays of shape (…, n_features, n_columns). For linear subspaces a frame is
 the basis D_l. For affine ones it is [D_l c_l], with c_l a point of the subspace relative to the
-mean of the samples. With b_l = (I - D_lD_lᵀ)c_l, the point of it that is nearest to the mean, the
-metric of the paper is extended by the distance of these, in units of the mean squared norm v of the
-centred samples, so that it stays without dimension:
+mean of the samples. With b_l = (I - D_lD_lᵀ)c_l, the point nearest to the mean (its foot), the
+metric of the paper is extended by the squared distance of the feet, divided by the mean squared
+norm v of the centred samples, so that it does not depend on the scale of the data:
 
 .. math:: F_1 = \sum_{l \ne p} \left(d_u^2(S_l, S_p) + \|b_l - b_p\|^2 / v\right)
           + \lambda \sum_i \|(I - D_{l_i} D_{l_i}^T)(y_i - c_{l_i})\|^2
 
-F1 does not depend on which point of its subspace c_l is. It is kept where the members have their
-mean, so that a basis turns about them: about a distant point it could hardly turn at all. With
+F1 does not depend on which point of its subspace c_l is. The solver chooses it near the mean of the
+members, so that a basis turns about them: about a distant point it could hardly turn at all. With
 subspace_dim=0 only the points are left: k-means whose centres are pulled together.
 """
 
@@ -25,7 +25,7 @@ from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, tran
 from polyspan.geometry import closeness, orthonormal_columns, orthonormal_step, side_by_side
 from polyspan.union._solve.sums import Sums
 
-#: Multiplies a thin block by what the points of affine subspaces add to A_l.
+#: Multiplies a thin matrix by the term that the points of affine subspaces add to A_l.
 PointTerm = Callable[[Array], Array]
 
 
@@ -206,8 +206,8 @@ class Affine:
     ) -> Array:  # fmt: skip
         """Return the point that minimises F1, the basis and the other points fixed.
 
-        Across its subspace the samples and the other points draw it; along its subspace it goes
-        to the mean of the samples, which F1 does not mind.
+        Orthogonal to the subspace it is a weighted mean of the samples and the other points. Along
+        the subspace, where F1 does not depend on it, it is the mean of the samples.
         """
         xp = namespace(basis)
         mean = xp.where(mass > 0, total / xp.where(mass > 0, mass, xp.ones_like(mass)), old)
@@ -218,7 +218,7 @@ class Affine:
         return across + project_on(basis, mean - across)
 
 
-#: What a solver asks for a step, for the closeness and for points of the subspaces.
+#: A solver gets steps, closeness and points of the subspaces from its methods.
 Shape = Linear | Affine
 
 
@@ -235,7 +235,7 @@ def project_on(bases: Array, points: Array) -> Array:
 
 
 def point_closeness_product(points: Array, feet: Array, n: int, block: Array) -> Array:
-    """Return what the distance of the points adds to A_l, times a thin block.
+    """Return the term of A_l from the distances of the points, times a thin matrix `block`.
 
     -Σ‖b_l - b_p‖² is convex in the projections P_l, so its tangent, tr P_l M with
     M = L ccᵀ - (Bcᵀ + cBᵀ) and B = Σ b_p, is a lower bound. For one l, the others fixed, it is

@@ -60,7 +60,7 @@ class Sums(Addable):
         return Sums(*(None if a is None else xp.take(a, which, axis=0) for a in fields))
 
     def centred(self, offset: Array | None) -> Sums:
-        """Take the offset of the rows out of the products; in the projections it is none."""
+        """Subtract the offset of the rows from the products; projections are centred."""
         if offset is None or self.products is None or self.coefficients is None:
             return self
         outer = offset[:, None] * self.coefficients[:, :, None, :]
@@ -79,7 +79,7 @@ def assign_block(
     leverage: Any = None,
     membership: Array = None,
 ) -> tuple[Sums, Array]:
-    """Give every row of a block to its nearest subspace. A task.
+    """Assign every row of a block to its nearest subspace. A task.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def soft_assign_block(
     membership: Array = None,
     keep: bool = False,
 ) -> tuple[Sums, Array | None]:
-    """Give every row to every subspace, with responsibilities w ∝ exp(-r/τ). A task.
+    """Assign every row to all subspaces, with responsibilities w ∝ exp(-r/τ). A task.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def member_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array,
 
 
 def weighted_sums(chunk: Array, projections: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the same with weights (n_starts, n_subspaces, n) of any kind, in one product."""
+    """Return the sums of `member_sums` with any weights, (n_starts, n_subspaces, n)."""
     xp = namespace(chunk)
     starts, n_subspaces, s, n = projections.shape
     weighted = projections * weights[:, :, None, :]
