@@ -2,8 +2,9 @@
 
 Written by hand because LAPACK takes them one by one, and for systems of a dozen unknowns most of
 the time is lost between them. Here each step of the elimination runs over all systems together,
-with the samples along the last axis, in elementwise operations. `numpy.linalg.solve` takes 10
-times as long for 10 000 systems of 5 unknowns in float32, 1.5 times for 12 unknowns in float64 (NumPy 2.4, one thread).
+with the samples along the last axis, in elementwise operations. `numpy.linalg.solve` takes 10 times
+as long for 10 000 systems of 5 unknowns in float32, 1.5 times for 12 unknowns in float64 (NumPy
+2.4, one thread).
 """
 
 from __future__ import annotations
