@@ -46,7 +46,7 @@ def fixed_labels(
     """Return F2 with the labels fixed, and the products that a power step needs."""
     block = block_of(problem)
     products, energy = np.zeros_like(bases), 0.0
-    for members, thetas in block.own_fits(bases, None, labels):
+    for members, thetas in block.assigned_fits(bases, None, labels):
         for p, (rows, theta) in enumerate(zip(members, thetas, strict=True)):
             values, missing = block.rows(rows)
             weighted = theta * block.weights[rows, None]

@@ -52,7 +52,7 @@ def per_iteration(
     m, n, n_subspaces, s = shape
     X, start = make(n, m, n_subspaces, s), start_of((n_subspaces, m, s))
     problem, working = prepare(X, LAM, center=True, start=start)
-    inner = working.inward(start)
+    inner = working.to_working(start)
     histories: dict[str, list[float]] = {}
 
     def run_literal() -> None:

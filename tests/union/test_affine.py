@@ -15,7 +15,7 @@ from polyspan.metrics import clustering_error
 from polyspan.model_selection import masked_entry_score
 from polyspan.union._solve.alternation import Rules, alternate, update_exactly
 from polyspan.union._solve.annealing import anneal
-from polyspan.union._solve.leave_one_out import spread_block
+from polyspan.union._solve.leave_one_out import coefficient_scatter_block
 from polyspan.union._solve.problem import prepare
 from polyspan.union._solve.shape import Affine, join
 
@@ -210,10 +210,12 @@ def test_leave_one_out_of_a_point_is_exact():
     centred = X - X.mean(axis=0)
     means = np.stack([centred[labels == p].mean(axis=0) for p in range(3)])
     frames = means[None, :, :, None]
-    spread, _ = problem.rows.reduce(spread_block, frames, problem.shape, labels[:, None])
+    scatter, _ = problem.rows.reduce(
+        coefficient_scatter_block, frames, problem.shape, labels[:, None]
+    )
     (fit,) = problem.rows.block.fits(*problem.shape.split(frames))
     members = (labels == np.arange(3)[:, None]).astype(float)[None]
-    found = spread.leverage(affine=True).residuals(fit, members)[0]
+    found = scatter.leverage(affine=True).residuals(fit, members)[0]
     for i in (0, 45, 120):
         p = labels[i]
         others = (labels == p) & (np.arange(len(X)) != i)

@@ -66,7 +66,7 @@ def test_what_is_kept_meanwhile_is_bounded():
     never = np.tile(X, (6, 1))
     never[:, 7] = np.nan
     model = stream(RobustMiCUSaL(3, 2, random_state=0), never, 100)
-    most = streaming.MOST_TIMES * streaming.FIRST_PER_DIMENSION * 3 * 2
+    most = streaming.MOST_KEPT_FACTOR * streaming.FIRST_PER_DIMENSION * 3 * 2
     assert len(never) > most
     assert np.array_equal(model._stream.first, never[-most:], equal_nan=True)
     assert model.n_samples_seen_ == len(never)

@@ -77,7 +77,7 @@ def cluster_bases(
     rank = problem.rows.like.shape[1]
     blank = np.stack([np.eye(rank, min(s, rank), dtype=X.dtype)] * n_subspaces)
     bases = update_exactly(problem, blank, labels[:, None], 0)
-    return np.asarray(working.outward(bases)), np.asarray(working.mean)
+    return np.asarray(working.to_data(bases)), np.asarray(working.mean)
 
 
 class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]

@@ -140,11 +140,11 @@ class NystromProblem:
 
     def union(self, frames: Array) -> LowRankUnion:
         """Return the union with these bases of the linear solver."""
-        return LowRankUnion(self.map, self.working.mean, self.working.outward(frames))
+        return LowRankUnion(self.map, self.working.mean, self.working.to_data(frames))
 
     def distances(self, frames: Array) -> Array:
         """Return d_u between subspaces."""
-        return pairwise_subspace_distances(self.working.outward(frames))
+        return pairwise_subspace_distances(self.working.to_data(frames))
 
     def max_steps(self, plan: Plan) -> int:
         """Return the most iterations that one start can take."""
@@ -215,10 +215,10 @@ class NystromProblem:
     def _in_feature_space(self, solution: Solution) -> KernelSolution:
         """Return a solution in the units of the data, spanned by the landmarks."""
         working = self.working
-        unit = working.unit(self.linear.lam)
+        unit = working.residual_unit(self.linear.lam)
         history = [v / unit / unit + self.residual for v in solution.history]
         value = solution.objective / unit / unit + self.residual
-        bases = working.outward(solution.frames)
+        bases = working.to_data(solution.frames)
         coefs = [self.map.whitener @ bases[p, ...] for p in range(bases.shape[0])]
         subspaces = KernelSubspaces([self.landmark_rows] * len(coefs), coefs)
         labels = solution.labels if self.linear.rows.in_memory else None
@@ -290,6 +290,6 @@ def leave_one_out_block(
 def assigned_energy_block(block: Any, frames: Array, labels: Array) -> tuple[Any, None]:
     """Return Σ_i ‖D_lᵀy_i‖² for the label l of row i, (1,), and samples per subspace. A task."""
     xp = namespace(frames)
-    own = block.own_coefficients(frames, labels)
+    own = block.assigned_coefficients(frames, labels)
     counts = [int(c.shape[0]) for c in members_of(labels, frames.shape[0])]
     return (xp.reshape(float64_sum(own * own), (1,)), np.asarray(counts)), None

@@ -28,7 +28,7 @@ from polyspan.data.sliced import row_source
 from polyspan.kernel._solve.subspaces import energies
 from polyspan.kernel.functions import Kernel
 from polyspan.kernel.preimages import Expansion, combination_weights, polish, preimages
-from polyspan.union.prediction import UnionPrediction, fills
+from polyspan.union.prediction import UnionPrediction, can_impute
 
 if TYPE_CHECKING:
     from polyspan.kernel.gram import ExactUnion
@@ -239,7 +239,7 @@ class KernelUnion(UnionPrediction):
             parts.append(found)
         return restore_order(members, parts)
 
-    @available_if(fills)  # type: ignore[untyped-decorator]
+    @available_if(can_impute)  # type: ignore[untyped-decorator]
     def impute(self, X: Any) -> Array:
         """Fill the missing entries and keep every observed entry as it is.
 

@@ -107,7 +107,7 @@ def gaussian_bic(model: Any, X: np.ndarray) -> float:
     X, labels = X[learned], labels[learned]
     n = len(X)
     block, scale = masked_block(X, model.mean_)
-    coefficients = block.own_coefficients(model.bases_, labels) / scale
+    coefficients = block.assigned_coefficients(model.bases_, labels) / scale
     noise = max(-model.score(X) / (m - s), np.finfo(float).tiny)
     fit = n * (m - s) * math.log(noise)
     for p in range(n_subspaces):

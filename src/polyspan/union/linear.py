@@ -1,4 +1,4 @@
-"""What a fitted union of linear or affine subspaces can do: assign, measure, reconstruct, fill."""
+"""Predictions of linear and affine unions: labels, distances, reconstruction, imputation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from polyspan.data.prediction import by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
-from polyspan.union.prediction import UnionPrediction, fills
+from polyspan.union.prediction import UnionPrediction, can_impute
 
 
 class LinearUnion(UnionPrediction):
@@ -133,9 +133,10 @@ class LinearUnion(UnionPrediction):
         -------
         X_reconstructed : ndarray of shape (n_samples, n_features)
             D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace; for affine subspaces a point
-            of it takes the place of the mean. Of samples with missing entries the least-squares
-            fit of the observed ones: one with at most `subspace_dim` of them goes to the subspace
-            that explains it with the smallest coefficients, one without any becomes the mean.
+            of the subspace replaces the mean. Samples with missing entries are fitted to their
+            observed entries by least squares. A sample with at most `subspace_dim` observed
+            entries is assigned to the subspace that explains it with the smallest coefficients;
+            a sample without any becomes the mean.
         """
         return self._reconstructed(self._validate(X, reset=False, method="reconstruct"))
 
@@ -173,7 +174,7 @@ class LinearUnion(UnionPrediction):
                 out[which, :] = restore_order(members, parts)
         return out
 
-    @available_if(fills)  # type: ignore[untyped-decorator]
+    @available_if(can_impute)  # type: ignore[untyped-decorator]
     @by_blocks
     def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.

@@ -258,7 +258,7 @@ def test_sums_and_filled_samples_for_given_labels_by_brute_force(xp, size, affin
     assert_allclose(np.asarray(completed.X), filled, atol=1e-10)
     assert_allclose(np.asarray(weights), 10 / (~np.isnan(X)).sum(axis=1))
     if not affine:
-        found = block.own_coefficients(bases, xp.asarray(labels))
+        found = block.assigned_coefficients(bases, xp.asarray(labels))
         assert_allclose(np.asarray(found), coefficients, atol=1e-10)
     own = xp.asarray(labels[None, :])
     split = problem.shape.split(xp.asarray(frames[None]))

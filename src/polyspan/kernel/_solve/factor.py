@@ -113,7 +113,7 @@ def updated_directions(
         return own + weights.closeness * (B @ (transpose(B) @ block))
 
     if n >= PRODUCTS_FROM * s:
-        found = leading_subspace(apply, old, max_cycles=2, near=0.3)
+        found = leading_subspace(apply, old, max_cycles=2, start_tol=0.3)
         if found.converged:
             return found.vectors
     return _top(weights.fit * factor.gram + weights.closeness * (B @ transpose(B)), s)
