@@ -49,15 +49,9 @@ def _sweep(
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _newton(  # noqa: C901 - plain loops are what compiles well
-    gram: Any,
-    target: int,
-    weight: float,
-    code: Any,
-    gradient: Any,
-    active: Any,
-    work: Any,
+    gram: Any, target: int, weight: float, code: Any, gradient: Any, active: Any, work: Any,
     step: Any,
-) -> None:  # pragma: no cover - compiled
+) -> None:  # fmt: skip  # pragma: no cover - compiled
     """Move the nonzero coordinates to their minimum for fixed signs, up to the first sign change.
 
     For fixed signs the objective is quadratic, and a Newton step reaches its minimum. Coordinate

@@ -32,9 +32,7 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", help="Columns to leave out, as for --columns.", show_default=False),
 ]
-Key = Annotated[
-    str | None, typer.Option("--key", help="Name of the array, for a .npz file with several.")
-]
+Key = Annotated[str | None, typer.Option("--key", help="Array to take of a .npz with several.")]
 Header = Annotated[
     Literal["auto", "yes", "no"],
     typer.Option("--header", help="Whether the first line of a .csv file holds names."),

@@ -63,9 +63,9 @@ class GramProblem:
         X: Array,
         *,
         leave_one_out: bool = False,
-        **union_fields: Any,
+        **fields: Any,
     ) -> GramProblem:
-        """Centre the kernel matrix of samples X; `union_fields` are further fields of the union.
+        """Centre the kernel matrix of samples X; `fields` are further fields of the union.
 
         Without a kernel, X is the kernel matrix itself; the union then stores only its diagonal.
         """
@@ -75,7 +75,7 @@ class GramProblem:
         with plain_settings(G):
             centerer = KernelCenterer().fit(G)
         floor = machine_epsilon(G) * int(G.shape[0]) * largest_entry(G)
-        unfitted = ExactUnion(kernel, X, centerer, KernelSubspaces([], []), **union_fields)
+        unfitted = ExactUnion(kernel, X, centerer, KernelSubspaces([], []), **fields)
         G = centred_by(centerer, G)
         return cls(G, unfitted, floor, explicit_coordinates(G, floor) if leave_one_out else None)
 

@@ -84,9 +84,9 @@ class MaskedSamples:
         noise = self.rule.estimate(residuals, entries)
         bases, variances = _from_factors(factors)
         found = Gaussians(log_weights_of(sums.counts), means, bases, variances, noise)
-        return (
-            found if shrinkage.weight else restore_empty(found, gaussians, sums.counts, self.rule)
-        )
+        if shrinkage.weight:
+            return found
+        return restore_empty(found, gaussians, sums.counts, self.rule)
 
     def _step(
         self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage, p: int
@@ -133,15 +133,13 @@ def gather_factors(
     xp = namespace(responsibilities)
     parts = []
     for p in range(gaussians.bases.shape[0]):
-        members = xp.nonzero(responsibilities[:, p] > negligible_responsibility(responsibilities))[
-            0
-        ]
+        least = negligible_responsibility(responsibilities)
+        members = xp.nonzero(responsibilities[:, p] > least)[0]
         own = group.take(members)
         weights = xp.take(responsibilities[:, p], members)
         factors = xp.take(z[p, ...], members, axis=0)
-        parts.append(
-            component_sums(own, weights, factors, posterior_covariances(own, gaussians, p))
-        )
+        covariances = posterior_covariances(own, gaussians, p)
+        parts.append(component_sums(own, weights, factors, covariances))
     return stack_sums(parts)
 
 
