@@ -86,8 +86,8 @@ def scale_and_mean(X: Array, slices: list[slice], *, center: bool) -> tuple[floa
 def span_of(samples: Array, start: Array | None) -> Array | None:
     """Return a basis of the span of the samples (and of a given start), or None.
 
-    None means that the span has as many dimensions as there are features. F1 is the same in the
-    span: all subspaces that the iteration reaches lie in it.
+    None means that the span may have as many dimensions as the data have features. F1 is the same
+    in the span: all subspaces that the iteration reaches lie in it.
 
     Parameters
     ----------
