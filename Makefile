@@ -44,10 +44,10 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered
 
 quick: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q $(QUICK) -k "not paper_setting"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(QUICK) -k "not paper_setting"
 
 $(FLOOR_READY): pyproject.toml tools/floor_constraints.py
 	rm -rf $(FLOOR_VENV)
@@ -58,7 +58,7 @@ $(FLOOR_READY): pyproject.toml tools/floor_constraints.py
 	touch $@
 
 test-floor: $(FLOOR_READY)
-	$(FLOOR_VENV)/bin/python -m pytest -n 2 --dist loadfile
+	$(FLOOR_VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -41,10 +41,44 @@ def accelerator():
     return Accelerator()
 
 
+# Files that take longest: they start first, so that no process waits for them at the end.
+LONGEST = (
+    "reproduction/test_smoke.py", "ecosystem/test_ecosystem.py", "data/test_dask.py",
+    "cli/test_shell.py", "reproduction/test_runner.py", "reproduction/test_in_browser.py",
+    "mixture/test_arrays.py", "union/test_combinations.py", "examples/test_demo.py",
+)  # fmt: skip
+
+
+# Tests that repeat what others cover, on other arrays, rows or sizes: coverage is not measured in
+# them, since that takes half of their time again.
+REPEATING_FILES = (
+    "ecosystem/test_ecosystem.py", "ecosystem/test_array_api.py", "union/test_combinations.py",
+    "mixture/test_arrays.py", "kernel/test_namespaces.py", "solve/test_namespaces.py",
+    "kernel/test_rows_elsewhere.py",
+)  # fmt: skip
+REPEATING_TESTS = {
+    "test_scikit_learn_checks", "test_paper_setting", "test_no_worse_than_the_mean_of_the_column",
+    "test_results_per_row_stay_where_the_rows_are", "test_every_namespace_gives_the_same",
+    "test_rows_with_few_observed_entries_are_not_learned_from",
+    "test_every_option_works_on_a_file_of_integers",
+}  # fmt: skip
+
+
 def pytest_collection_modifyitems(items):
-    """Leave out scikit-learn's checks for array namespaces and devices that are not here."""
+    """Leave out array API checks that cannot run here, and put the longest files first."""
     items[:] = [
         item
         for item in items
         if not hasattr(item, "callspec") or can_run(item.callspec.params.get("check"))
     ]
+    rank = {name: k for k, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(file_of(item), len(rank)))
+    for item in items:
+        name = getattr(item, "originalname", item.name)
+        if file_of(item) in REPEATING_FILES or name in REPEATING_TESTS:
+            item.add_marker("no_cover")
+
+
+def file_of(item):
+    """Return the folder and name of the file of a test."""
+    return "/".join(item.path.parts[-2:])

@@ -74,7 +74,7 @@ def test_inpaint(run, tmp_path):
     ("words", "code", "message"),
     [
         (("denoise", "none.png"), 3, "does not exist"),
-        (("denoise", "text.png"), 3, "is not a picture, or of a kind that"),
+        (("denoise", "text.png"), 3, "is not a picture, or has a format that"),
         (("denoise", "cut.png", "-o", "o.png"), 3, "cut.png"),
         (("denoise", "small.png"), 1, "need at least 16 of both"),
         (("denoise", "photo.png", "--preset", "nice"), 2, "is not one of 'fast', 'best'"),

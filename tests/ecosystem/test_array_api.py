@@ -129,7 +129,7 @@ def test_a_device_without_double_precision():
 def test_a_device_without_an_operation(accelerator, monkeypatch):
     from polyspan import checks
 
-    checks._COMPLETE.clear()
+    checks._CHECKED_DEVICES.clear()
 
     def missing(a):
         raise NotImplementedError("no kernel for this device")
@@ -137,7 +137,7 @@ def test_a_device_without_an_operation(accelerator, monkeypatch):
     monkeypatch.setattr(array_api_strict.linalg, "cholesky", missing)
     with pytest.raises(ValueError, match=r"lacks the operation linalg.cholesky \(no kernel"):
         checks.check_device(accelerator.asarray(DATA.X))
-    checks._COMPLETE.clear()
+    checks._CHECKED_DEVICES.clear()
 
 
 def test_metrics_in_every_namespace(xp, accelerator):

@@ -153,14 +153,14 @@ def test_pairs_without_common_entries_are_reported():
 
 
 def test_starts():
-    one = fitted(init="gkiop", gkiop_seeds=[0, 1])
+    one = fitted(init="gkiop", gkiop_seeds=[0, 1], gamma=1.0)
     assert len(one.runs_) == 1
-    many = fitted(init="gkiop", n_init=5, max_iter=20)
+    many = fitted(init="gkiop", n_init=5, gamma=1.0)
     assert len(many.runs_) == 5
     assert many.objective_ == min(run.objective for run in many.runs_)
-    assert len(fitted(init="gkiop", max_iter=5).runs_) == 8
+    assert len(fitted(init="gkiop", gamma=1.0).runs_) == 8
     assert len(fitted().runs_) == 1
-    again = fitted(init=one.labels_)
+    again = fitted(init=one.labels_, gamma=1.0)
     assert again.n_iter_ == 0
     with pytest.warns(RuntimeWarning, match="n_init=3 is not used"):
         fitted(init=one.labels_, n_init=3)
@@ -206,7 +206,7 @@ def test_leave_one_out_says_when_labels_did_not_settle():
 
 
 def test_bits_repeat_whatever_n_jobs():
-    fits = [fitted(init="gkiop", n_init=2, max_iter=20, n_jobs=n) for n in (None, 1, 2)]
+    fits = [fitted(init="gkiop", n_init=4, gamma=1.0, n_jobs=n) for n in (None, 1, 2)]
     for other in fits[1:]:
         assert np.array_equal(fits[0].labels_, other.labels_)
         assert fits[0].objective_ == other.objective_
