@@ -49,19 +49,12 @@ LONGEST = (
 )  # fmt: skip
 
 
-# Tests that repeat what others cover, on other arrays, rows or sizes: coverage is not measured in
-# them, since that takes half of their time again.
-REPEATING_FILES = (
+# Coverage is not measured in these files, which repeat what others cover on other arrays and rows.
+REPEATING = (
     "ecosystem/test_ecosystem.py", "ecosystem/test_array_api.py", "union/test_combinations.py",
     "mixture/test_arrays.py", "kernel/test_namespaces.py", "solve/test_namespaces.py",
     "kernel/test_rows_elsewhere.py",
 )  # fmt: skip
-REPEATING_TESTS = {
-    "test_scikit_learn_checks", "test_paper_setting", "test_no_worse_than_the_mean_of_the_column",
-    "test_results_per_row_stay_where_the_rows_are", "test_every_namespace_gives_the_same",
-    "test_rows_with_few_observed_entries_are_not_learned_from",
-    "test_every_option_works_on_a_file_of_integers",
-}  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
@@ -73,10 +66,13 @@ def pytest_collection_modifyitems(items):
     ]
     rank = {name: k for k, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(file_of(item), len(rank)))
+    measured = set()
     for item in items:
-        name = getattr(item, "originalname", item.name)
-        if file_of(item) in REPEATING_FILES or name in REPEATING_TESTS:
+        # To measure coverage doubles the time of a test: the first of several cases must do.
+        case = (file_of(item), getattr(item, "originalname", item.name))
+        if case in measured or case[0] in REPEATING or "paper_setting" in case[1]:
             item.add_marker("no_cover")
+        measured.add(case)
 
 
 def file_of(item):
