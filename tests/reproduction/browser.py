@@ -72,6 +72,12 @@ def complaints(driver):
     return [e["message"] for e in driver.get_log("browser") if e["level"] in {"SEVERE", "WARNING"}]
 
 
+def assert_silent(driver):
+    """Fail where the console has said something since the last call."""
+    said = complaints(driver)
+    assert not said, f"the console says {said}"
+
+
 def addresses(driver):
     """Return what the page has asked for since the last call."""
     messages = (json.loads(entry["message"])["message"] for entry in driver.get_log("performance"))
@@ -190,8 +196,10 @@ def check_page(page, screenshots):
         for width in (DESKTOP, PHONE):
             resize(driver, width)
             driver.get(Path(page).resolve().as_uri())
+            n_links = click_links(driver)
+            assert_silent(driver)  # before the rest, which takes longest
             seen = {
-                "links": click_links(driver),
+                "links": n_links,
                 "filters": click_filters(driver),
                 "details": click_details(driver),
                 "points": hover_points(driver),
@@ -215,8 +223,7 @@ def check_page(page, screenshots):
             "return Array.from(document.images).filter(i => !i.naturalWidth).length"
         )
         assert broken == 0, f"{broken} images do not show"
-        said = complaints(driver)
-        assert not said, f"the console says {said}"
+        assert_silent(driver)
         elsewhere = [a for a in addresses(driver) if not a.startswith(("file:", "data:"))]
         assert not elsewhere, f"the page asked for {elsewhere}"
         pdf = base64.b64decode(driver.print_page())
