@@ -49,14 +49,6 @@ LONGEST = (
 )  # fmt: skip
 
 
-# Coverage is not measured in these files, which repeat what others cover on other arrays and rows.
-REPEATING = (
-    "ecosystem/test_ecosystem.py", "ecosystem/test_array_api.py", "union/test_combinations.py",
-    "mixture/test_arrays.py", "kernel/test_namespaces.py", "solve/test_namespaces.py",
-    "kernel/test_rows_elsewhere.py",
-)  # fmt: skip
-
-
 def pytest_collection_modifyitems(items):
     """Leave out array API checks that cannot run here, and put the longest files first."""
     items[:] = [
@@ -66,13 +58,6 @@ def pytest_collection_modifyitems(items):
     ]
     rank = {name: k for k, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(file_of(item), len(rank)))
-    measured = set()
-    for item in items:
-        # To measure coverage doubles the time of a test: the first of several cases must do.
-        case = (file_of(item), getattr(item, "originalname", item.name))
-        if case in measured or case[0] in REPEATING or "paper_setting" in case[1]:
-            item.add_marker("no_cover")
-        measured.add(case)
 
 
 def file_of(item):
