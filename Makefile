@@ -18,7 +18,8 @@ QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py t
 	tests/union/solve tests/kernel/test_solve.py tests/kernel/test_functions.py tests/mixture/_solve \
 	tests/data/test_measure.py tests/test_layers.py tests/test_metrics.py tests/test_saved_types.py tests/test_imports.py
 
-# Tests run in two processes; with more than one BLAS thread in each they would wait for one another.
+# Tests run in three processes (those of commands and the browser mostly wait); with more than one
+# BLAS thread in each they would wait for one another.
 test coverage test-floor quick: export OPENBLAS_NUM_THREADS = 1
 test coverage test-floor quick: export OMP_NUM_THREADS = 1
 
@@ -45,10 +46,10 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 coverage: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered
 
 quick: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(QUICK) -k "not paper_setting"
@@ -62,7 +63,7 @@ $(FLOOR_READY): pyproject.toml tools/floor_constraints.py
 	touch $@
 
 test-floor: $(FLOOR_READY)
-	$(FLOOR_VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(FLOOR_VENV)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .
