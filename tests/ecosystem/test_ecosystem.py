@@ -42,11 +42,11 @@ CHECKED = [
     RobustMiCUSaL(subspace_dim=0, affine=True),
     RobustMiCUSaL(solver="exact", residual="loo", lam=float("inf")),
     AdaptiveMiCUSaL(),
-    MCKUSaL(),
-    MCKUSaL(init="gkiop", n_init=2, lam=float("inf")),
+    MCKUSaL(max_iter=30),
+    MCKUSaL(init="gkiop", n_init=2, lam=float("inf"), max_iter=30),
     MCKUSaL(low_rank=10),
     MCKUSaL(residual="loo"),
-    RobustMCKUSaL(),
+    RobustMCKUSaL(max_iter=30),
     # With the default tol the float32 gain of an iteration is, to its rounding, the tolerance
     # on the data of `check_array_api_input`, which wants histories of one length.
     SubspaceMixture(tol=1.5e-5),
