@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.impute import MissingIndicator
-from sklearn.preprocessing import KernelCenterer
+from sklearn import decomposition, feature_selection, impute, preprocessing
+from sklearn.pipeline import Pipeline
 
 from polyspan import baselines, kernel, mixture, union
 from polyspan.kernel._solve.subspaces import KernelSubspaces
@@ -37,6 +37,24 @@ ESTIMATORS: dict[str, type] = {
     },
     **{f"polyspan.baselines.{name}": getattr(baselines, name) for name in baselines.__all__},
 }
+#: What a file may hold at its top besides: it ends in one of these estimators.
+PIPELINE = "sklearn.pipeline.Pipeline"
+#: What the other steps of a pipeline may be: transformers that learn arrays and carry no function,
+#: no other estimator of free choice, and nothing that is random once they are fitted.
+TRANSFORMERS: dict[str, type] = {
+    f"sklearn.{family.__name__.rpartition('.')[2]}.{name}": getattr(family, name)
+    for family, names in (
+        (
+            preprocessing,
+            ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Normalizer",
+             "PowerTransformer", "QuantileTransformer"),
+        ),
+        (impute, ("SimpleImputer", "KNNImputer", "MissingIndicator")),
+        (feature_selection, ("VarianceThreshold",)),
+        (decomposition, ("PCA", "IncrementalPCA", "TruncatedSVD")),
+    )
+    for name in names
+}  # fmt: skip
 #: What fitted estimators are made of.
 _PARTS: dict[str, type] = {
     "polyspan.parts.ExactUnion": ExactUnion,
@@ -50,8 +68,7 @@ _PARTS: dict[str, type] = {
     "polyspan.parts.NystromMap": NystromMap,
     "polyspan.parts.Scaling": Scaling,
     "polyspan.parts.Stream": Stream,
-    "sklearn.impute.MissingIndicator": MissingIndicator,
-    "sklearn.preprocessing.KernelCenterer": KernelCenterer,
+    "sklearn.preprocessing.KernelCenterer": preprocessing.KernelCenterer,
 }
 _ARRAYS: dict[str, type] = {
     "numpy.ndarray": np.ndarray,
@@ -64,12 +81,13 @@ _ARRAYS: dict[str, type] = {
 #: Which types each of skops's loaders may make; a loader that is not here is refused, so that no
 #: function, method, or constructor call comes out of a file.
 _ALLOWED: dict[str, dict[str, type]] = {
-    "ObjectNode": {**ESTIMATORS, **_PARTS},
+    "ObjectNode": {**ESTIMATORS, **_PARTS, **TRANSFORMERS, PIPELINE: Pipeline},
     "DictNode": {"builtins.dict": dict},
     "ListNode": {"builtins.list": list},
     "TupleNode": {"builtins.tuple": tuple},
     "JsonNode": {"builtins.str": str},
     "NdArrayNode": _ARRAYS,
+    "DTypeNode": {"numpy.dtype": np.dtype},
     "SparseMatrixNode": {"scipy.sparse.csr_array": scipy.sparse.csr_array},
     "RandomStateNode": {"numpy.random.RandomState": np.random.RandomState},
     "TypeNode": {"builtins.str": str, "builtins.int": int},  # of the keys of a dict
@@ -89,7 +107,8 @@ def name_of(tree: Any) -> str:
 def refused(tree: Any) -> Iterator[str]:
     """Yield the types, by the names of files, that are not allowed where they stand in a tree."""
     for node in _nodes(tree):
-        if name_of(node) not in _allowed_by(node):
+        inside = name_of(node) == PIPELINE and node is not tree
+        if inside or name_of(node) not in _allowed_by(node):
             yield name_of(node)
 
 

@@ -99,8 +99,10 @@ def options(
 
 
 def run() -> None:
-    """Run the command that the arguments ask for, and exit with its code."""
-    register_commands()
+    """Run the command that the arguments ask for, and exit with its code.
+
+    After `register_commands`.
+    """
     # As an exception it passes through the code that removes temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(Code.TERMINATED))
     try:
@@ -112,5 +114,5 @@ def run() -> None:
 
 def register_commands() -> None:
     """Import the modules with commands, in the order of the help page."""
-    for name in ("models", "jobs"):
+    for name in ("models", "impute", "jobs"):
         import_module(f"polyspan.cli.{name}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from polyspan.checks import needed
 from polyspan.cli import deep_pictures as deep
-from polyspan.cli.errors import CommandError, reading, say, unreadable, writing
+from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
+from polyspan.cli.jpeg import Compression
 from polyspan.files import whole_file
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
@@ -38,6 +39,8 @@ class Picture:
     """What is saved with the result: profile of the colours, resolution, date and camera."""
     lossy: bool = False
     """Whether the format changes pixels near edges, as JPEG does."""
+    compression: Compression | None = None
+    """Of a JPEG."""
 
     @property
     def channel_axis(self) -> int | None:
@@ -73,7 +76,7 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
         Whether to say how the result will differ from the file.
     """
     pillow = _pillow()
-    with reading(path):
+    with reading(path), decoding(path):
         try:
             with pillow.Image.open(path) as image:
                 n_frames = getattr(image, "n_frames", 1)
@@ -85,7 +88,8 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
                 if _beyond_pillow(image):
                     return _from_tiff(path, _about(image, image))
                 image.load()
-                return _take_apart(path, pillow.ImageOps.exif_transpose(image), image, notes)
+                found = _take_apart(path, pillow.ImageOps.exif_transpose(image), image, notes)
+                return replace(found, compression=Compression.of(image))
         except pillow.UnidentifiedImageError as error:
             if deep.is_tiff(path):
                 return _from_tiff(path, {})
@@ -94,8 +98,6 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
             ) from error
         except pillow.Image.DecompressionBombError as error:
             raise unreadable(f"{path} is too large: {error}; cut it into parts") from error
-        except (SyntaxError, ValueError, EOFError, struct.error) as error:
-            raise unreadable(f"cannot read {path}: {error}") from error
 
 
 def read_mask(path: Path) -> np.ndarray:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from polyspan._sklearn import Interval, check_parameters
 from polyspan.images.noise import noise_of
 from polyspan.images.planes import Canvas, Planes
-from polyspan.images.presets import Preset, check_side, choose, no_convergence_warnings, side_of
+from polyspan.images.presets import (
+    Preset,
+    check_settings,
+    check_side,
+    no_convergence_warnings,
+    side_of,
+)
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 from polyspan.progress import progress_bar
@@ -82,12 +90,15 @@ def denoise_image(
     >>> bool(np.abs(denoised - clean).mean() < 0.5 * np.abs(noisy - clean).mean())
     True
     """
-    settings = choose(PRESETS, preset)
+    check_parameters(
+        "denoise_image",
+        sigma=(sigma, [Interval(Real, 0, None, closed="left"), None]),
+    )
+    check_settings("denoise_image", preset, channel_axis, model, random_state, progress)
+    settings = PRESETS[preset]
     side = settings.side if model is None else side_of(model)
     picture = Planes.of(image, channel_axis)
     check_side(picture.planes.shape[1:], side, learned=model is None)
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
-        raise ValueError(f"sigma={sigma} must be a standard deviation, 0 or more")
     sigma = noise_of(picture) if sigma is None else sigma / picture.scale
     if sigma == 0:
         return picture.put_back(picture.planes)

@@ -11,7 +11,14 @@ from scipy.sparse.linalg import splu
 from sklearn.utils import check_random_state
 
 from polyspan.images.planes import Canvas, Planes, as_fractions, check_image
-from polyspan.images.presets import Preset, check_side, choose, no_convergence_warnings, side_of
+from polyspan.images.presets import (
+    Preset,
+    check_settings,
+    check_side,
+    no_convergence_warnings,
+    side_of,
+)
+from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 from polyspan.progress import progress_bar
@@ -79,7 +86,8 @@ def inpaint_image(
     >>> bool(np.abs(filled - image).max() < 0.2)
     True
     """
-    settings = choose(PRESETS, preset)
+    check_settings("inpaint_image", preset, channel_axis, model, random_state, progress)
+    settings = PRESETS[preset]
     missing = _check_mask(mask, image, channel_axis)
     side = settings.side if model is None else side_of(model)
     picture = Planes.of(image, channel_axis, missing)
@@ -141,6 +149,7 @@ def _check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
     shape = check_image(image, channel_axis).shape
     if channel_axis is not None:
         shape = tuple(np.delete(shape, channel_axis).tolist())
+    require_numpy("polyspan.images", mask=mask)
     missing = np.asarray(mask)
     if missing.dtype.kind not in "biuf" and missing.shape == shape:
         raise TypeError(f"the mask has values of the type {missing.dtype}: need True and False")

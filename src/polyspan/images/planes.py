@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.inputs import require_numpy
+
 # Largest values that a picture may have as it is: of others the squares would leave float32, or
 # their differences vanish in it.
 LEAST, MOST = 1e-3, 1e6
@@ -70,6 +72,7 @@ class Planes:
 
 def check_image(image: Any, channel_axis: int | None) -> np.ndarray:
     """Return a picture as an array of the right number of dimensions."""
+    require_numpy("polyspan.images", image=image)
     if np.ma.is_masked(image):
         raise ValueError("the image is a masked array: give its data and mask to inpaint_image")
     pixels = np.asarray(image)

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.arrays import Array, moved_to, namespace
-from polyspan.checks import check_extent, check_header, warn_user
+from polyspan.checks import check_extent, check_header, lowest_finite, warn_user
 from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
@@ -96,7 +96,8 @@ def store(
     model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, runs: list[Found]
 ) -> Found:
     """Store the best of all runs, and return it."""
-    best = runs[int(np.argmin([found.criterion for found in runs]))]
+    criteria = [found.criterion for found in runs]
+    best = runs[criteria.index(lowest_finite(criteria))]
     model.runs_ = [
         KernelRun(
             found.solution.objective, found.solution.labels, found.criterion,
@@ -138,6 +139,12 @@ def warn_about(best: Found, plan: Plan) -> None:
         warn_user(
             f"subspaces {short.tolist()} have {dims[short].tolist()} directions, fewer than "
             f"subspace_dim={rules.subspace_dim}: their samples span no more"
+        )
+    if solution.stopped == "cycle":
+        warn_user(
+            f"labels came back after {solution.n_iter} iterations: they go round in a cycle, of "
+            "which the lowest objective is kept; another lam or init may settle",
+            ConvergenceWarning,
         )
     if solution.stopped == "max_iter":
         message = (

@@ -14,6 +14,9 @@ from polyspan.kernel._solve.subspaces import KernelSubspaces, squared_distance
 from polyspan.progress import Monitor
 from polyspan.union._solve.shape import ObjectiveWeights
 
+# Objectives that differ by less than this fraction differ by rounding.
+SAME_OBJECTIVE = 1e-9
+
 
 @dataclass(frozen=True)
 class KernelRules:
@@ -41,14 +44,14 @@ class KernelSolution:
     labels: Array
     """Of every sample; None where the rows are elsewhere."""
     objective: float
-    """F3 at these labels and subspaces."""
+    """F3 at these labels and subspaces: the lowest of `history`, up to rounding."""
     history: tuple[float, ...]
     """F3 after every assignment."""
     update_histories: tuple[tuple[float, ...], ...]
     """f3 inside every update loop, from the bases it started with: never rising."""
     n_iter: int
     stopped: str
-    """Why: "converged", "max_iter" or "callback"."""
+    """Why: "converged", "max_iter", "callback", or "cycle" where labels came back."""
 
 
 def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -> float:
@@ -124,7 +127,8 @@ def alternate(
 
     The run is over when an assignment leaves all labels as they were: the bases are then those of
     these labels. F3 never rises inside an update loop. The bases that the loop starts from are new
-    ones, so F3 may rise from one assignment to the next.
+    ones, so F3 may rise from one assignment to the next, and labels may come back, which ends the
+    run too. The lowest iterate is returned, and the last one where the two differ by rounding.
     """
     xp = namespace(G)
     history: list[float] = []
@@ -136,7 +140,8 @@ def alternate(
         labels = moved_to(start, G)
         subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
         updates.append(inner)
-    stopped = "max_iter"
+    stopped, lowest = "max_iter", (math.inf, subspaces, labels)
+    seen: set[bytes] = set()
     for iteration in range(rules.max_iter + 1):
         assigned = xp.argmax(subspaces.energies(G), axis=1)
         history.append(objective(G, subspaces, assigned, rules.lam))
@@ -145,16 +150,22 @@ def alternate(
             abs(history[-2] - history[-1]) <= rules.tol * abs(history[-1]) and rules.tol > 0
         )
         labels = assigned
+        if history[-1] <= lowest[0] + SAME_OBJECTIVE * abs(lowest[0]):
+            lowest = (history[-1], subspaces, labels)
         asked = monitor is not None and monitor(0, iteration, history[-1], subspaces)
-        if same or small or asked:
-            stopped = "converged" if same or small else "callback"
+        # Bases depend on labels alone: where labels come back, so does all that followed them.
+        before = to_numpy(labels).tobytes()
+        cycle = before in seen
+        seen.add(before)
+        if same or small or asked or cycle:
+            stopped = "converged" if same or small else "callback" if asked else "cycle"
             break
         if iteration < rules.max_iter:
             subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
             updates.append(inner)
-    assert labels is not None
+    value, subspaces, labels = lowest if math.isfinite(lowest[0]) else (math.nan, subspaces, labels)
     return KernelSolution(
-        subspaces, labels, history[-1], tuple(history), tuple(updates), iteration, stopped
+        subspaces, labels, value, tuple(history), tuple(updates), iteration, stopped
     )
 
 
