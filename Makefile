@@ -55,7 +55,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered
 
 quick: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q $(QUICK)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q $(QUICK) -k "not paper_setting"
 
 $(FLOOR_READY): pyproject.toml tools/floor_constraints.py
 	rm -rf $(FLOOR_VENV)

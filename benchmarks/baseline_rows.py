@@ -1,4 +1,4 @@
-"""Benchmark rows of the compared systems: the paper's settings, and speed over scikit-learn."""
+"""Benchmark rows of the compared systems: the paper's settings, and speed against scikit-learn."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def sparse_codes() -> Iterator[Row]:
     columns, theirs = range(0, len(X), 60), 0.0
     for i in columns:
         others = np.delete(np.arange(len(X)), i)
-        own = np.asfortranarray(gram[np.ix_(others, others)])  # not timed, though it has to be made
+        own = np.asfortranarray(gram[np.ix_(others, others)])  # this copy is not timed
         begin = time.perf_counter()
         orthogonal_mp_gram(own, gram[others, i], n_nonzero_coefs=10, copy_Gram=False)
         theirs += (time.perf_counter() - begin) / len(columns) * len(X)
@@ -142,7 +142,7 @@ def sparse_codes() -> Iterator[Row]:
 
 
 def baselines_memory() -> Iterator[Row]:
-    """Measure the resident memory of clusterings of 2414 × 2016 float64, each in its process."""
+    """Measure the resident memory of clusterings of 2414 × 2016 float64, one process each."""
     script = Path(__file__).with_name("memory_probe.py")
     for name in ("tsc", "omp", "ssc"):
         command = [sys.executable, str(script), name]

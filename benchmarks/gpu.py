@@ -1,7 +1,7 @@
 """Check and measure polyspan on an accelerator: `PYTHONPATH=src python benchmarks/gpu.py`.
 
-Without one it says so and checks tiny sizes on the CPU. Everything is in float64. Times are wall
-times between synchronisations, medians, the first runs excluded; the CPU has one core.
+Without an accelerator it says so and checks tiny sizes on the CPU. Everything is in float64. Times
+are medians of wall times between synchronisations, without the first runs. The CPU uses one core.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # before NumPy is loaded: a BLAS reads it once
 
-os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn asks for it before it dispatches
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn needs it for array_api_dispatch
 
 import importlib
 import importlib.util
@@ -42,7 +42,7 @@ PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "array-api-compat", "poly
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is measured: (a) many small problems, (b) an iteration, (c) the same against a core."""
+    """Sizes of the problems: many small ones, a large one, and one that a CPU core runs as well."""
 
     problems: int = 1600
     problem: tuple[int, int, int, int] = (180, 650, 5, 13)  # m, N, L, s
@@ -91,7 +91,7 @@ def namespaces(device: torch.device) -> list[tuple[str, Callable[[np.ndarray], A
 
 
 def estimators_agree(name: str, move: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    """Fit every estimator that takes such arrays, and compare with NumPy."""
+    """Fit every estimator that takes arrays of this namespace, and compare with NumPy."""
     X = make_union_of_subspaces(
         (60, 60, 60), n_features=40, subspace_dim=3, spread=0.3, noise=0.05, random_state=0
     ).X
@@ -111,11 +111,11 @@ def estimators_agree(name: str, move: Callable[[np.ndarray], Any]) -> dict[str, 
     apart = 0.0
     with sklearn.config_context(array_api_dispatch=True):
         for model, data in models:
-            there, there_model = move(data), clone(model).fit(move(data))
+            on_device, device_model = move(data), clone(model).fit(move(data))
             model.fit(data)
             for method in ("predict", "transform", "reconstruct", "score"):
                 expected = np.asarray(getattr(model, method)(data))
-                found = to_numpy(getattr(there_model, method)(there))
+                found = to_numpy(getattr(device_model, method)(on_device))
                 error = np.max(np.abs(found - expected)) / np.max(np.abs(expected))
                 apart = max(apart, float(error))
     return {
@@ -126,26 +126,26 @@ def estimators_agree(name: str, move: Callable[[np.ndarray], Any]) -> dict[str, 
 
 
 def many_affine_problems(sizes: Sizes, device: torch.device) -> dict[str, Any]:
-    """Fit the same with affine subspaces, whose points are chosen on the CPU."""
+    """Fit all problems with affine subspaces."""
     return many_problems(sizes, device, affine=True)
 
 
 def many_problems(sizes: Sizes, device: torch.device, *, affine: bool = False) -> dict[str, Any]:
-    """Fit all problems from 8 random starts each, and a few of them by NumPy, one by one."""
+    """Fit all problems at once, 8 random starts each, and compare a few with single NumPy fits."""
     m, n, n_subspaces, s = sizes.problem
-    sizes = (n // n_subspaces,) * n_subspaces
+    cluster_sizes = (n // n_subspaces,) * n_subspaces
 
     def make(seed: int) -> np.ndarray:
         return make_union_of_subspaces(
-            sizes, n_features=m, subspace_dim=s, spread=0.04, noise=0.1, random_state=seed
+            cluster_sizes, n_features=m, subspace_dim=s, spread=0.04, noise=0.1, random_state=seed
         ).X
 
     X = np.stack(Parallel(n_jobs=-1)(delayed(make)(seed) for seed in range(sizes.problems)))
-    there = torch.asarray(X, device=device)
+    on_device = torch.asarray(X, device=device)
     options = {"lam": LAM, "init": "random", "n_init": 8, "random_state": 0, "affine": affine}
 
     def run() -> Any:
-        return fit_micusal(there, n_subspaces, s, **options, max_bytes=sizes.batch_bytes)
+        return fit_micusal(on_device, n_subspaces, s, **options, max_bytes=sizes.batch_bytes)
 
     seconds = timed(run, device, sizes.repeats, warm_up=1)
     fit = run()
@@ -170,17 +170,17 @@ def many_problems(sizes: Sizes, device: torch.device, *, affine: bool = False) -
 
 
 def large_iteration(sizes: Sizes, device: torch.device) -> dict[str, Any]:
-    """One iteration, assignment and power step, against its bare assignment product."""
+    """Time one iteration (assignment and power step) against the bare product of the assignment."""
     m, n, n_subspaces, s = sizes.large
     generator = torch.Generator(device).manual_seed(0)
     X = torch.randn((n, m), generator=generator, device=device, dtype=torch.float64)
     bases = draw_bases((1, n_subspaces, m, s), np.random.RandomState(0))
     apart = difference(X[: min(n, 2 * m), :], bases)
-    there = torch.asarray(bases, device=device)
-    wide = there[0].permute(1, 0, 2).reshape(m, -1).contiguous()
+    on_device = torch.asarray(bases, device=device)
+    wide = on_device[0].permute(1, 0, 2).reshape(m, -1).contiguous()
     problem, _ = prepare(X, LAM, center=True)
     product = timed(lambda: X @ wide, device, sizes.repeats)
-    seconds = timed(lambda: iterate(problem, there), device, sizes.repeats)
+    seconds = timed(lambda: iterate(problem, on_device), device, sizes.repeats)
     return {
         "row": f"one iteration of {m}/{n}/{n_subspaces}/{s}",
         "seconds": seconds,
@@ -189,7 +189,7 @@ def large_iteration(sizes: Sizes, device: torch.device) -> dict[str, Any]:
         "target": "ratio <= 2",
         "seconds of the bare product": product,
         "assignment alone": timed(
-            lambda: problem.assign(there, with_products=False), device, sizes.repeats
+            lambda: problem.assign(on_device, with_products=False), device, sizes.repeats
         ),
         "largest relative difference of the step": apart,
         "correct": apart < 1e-9,
@@ -197,13 +197,13 @@ def large_iteration(sizes: Sizes, device: torch.device) -> dict[str, Any]:
 
 
 def against_a_core(sizes: Sizes, device: torch.device) -> dict[str, Any]:
-    """One iteration on the device and on one CPU core, and F1 after five of them on both."""
+    """Time one iteration on the device and on one CPU core; compare F1 after five iterations."""
     m, n, n_subspaces, s = sizes.medium
     X = np.random.RandomState(0).standard_normal((n, m)) * np.linspace(2.0, 0.2, m)
     bases = draw_bases((1, n_subspaces, m, s), np.random.RandomState(1))
-    there = torch.asarray(X, device=device)
+    on_device = torch.asarray(X, device=device)
     times, values = {}, {}
-    for name, data, where in (("host", X, torch.device("cpu")), ("device", there, device)):
+    for name, data, where in (("host", X, torch.device("cpu")), ("device", on_device, device)):
         problem, _ = prepare(data, LAM, center=True)
         start = bases if name == "host" else torch.asarray(bases, device=device)
         current = start
@@ -227,7 +227,7 @@ def against_a_core(sizes: Sizes, device: torch.device) -> dict[str, Any]:
 
 
 def iterate(problem: Problem, bases: Any) -> Any:
-    """Assign and take a power step, as a fit does; fetch the objective, as a fit does."""
+    """Assign, fetch the objective and take a power step, as a fit does."""
     _, sums = problem.assign(bases, with_products=True)
     float(problem.objective(bases, sums.energy)[0])
     return problem.shape.step(bases, sums, problem.weights)
@@ -263,7 +263,7 @@ def synchronise(device: torch.device) -> None:
 
 
 def machine(device: torch.device) -> dict[str, str]:
-    """Return what the numbers were measured on."""
+    """Return the device and the versions of the packages."""
     versions = {}
     for name in PACKAGES:
         try:

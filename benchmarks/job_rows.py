@@ -1,7 +1,7 @@
-"""Benchmark rows for the three jobs: pictures denoised and filled, tables filled, memory.
+"""Benchmark rows for denoising and filling pictures, for filling tables, and their memory.
 
-scikit-image and the package bm3d are compared with, and needed here only:
-`pip install scikit-image bm3d`. Where the city hall is not found its cases are left out.
+The comparison needs scikit-image and bm3d, which nothing else here needs:
+`pip install scikit-image bm3d`. Without the photograph of the city hall its rows are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WINDOWS = ((5, 6), (7, 11))
 
 
 def pictures() -> dict[str, np.ndarray]:
-    """Return the 256×256 crops that the figures are stated for."""
+    """Return the 256×256 crops on which the docs state their numbers."""
     from skimage import color, data
 
     found = {
@@ -52,7 +52,7 @@ def psnr(image: np.ndarray, truth: np.ndarray) -> float:
 
 
 def timed(run: Any) -> tuple[Any, float]:
-    """Return a result and the processor time of all threads that it took."""
+    """Return the result of a run, and its processor time over all threads."""
     begin = time.process_time()
     result = run()
     return result, time.process_time() - begin
@@ -172,7 +172,7 @@ def impute() -> Iterator[Row]:
 
 
 def photograph_memory() -> Iterator[Row]:
-    """Measure processes that denoise and fill a 3000×4000 colour photograph."""
+    """Measure the peak memory of denoising and of filling a 3000×4000 colour photograph."""
     for job in ("denoise", "inpaint"):
         command = [sys.executable, str(Path(__file__)), job]
         output = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -187,10 +187,10 @@ def _photograph(job: str) -> None:
     large = np.tile(tile, (8, 7, 1))[:3000, :4000]
     rng = np.random.default_rng(0)
     mask = np.empty(large.shape[:2], dtype=bool)
-    for k in range(0, 3000, 100):  # nothing but the picture is ever large here
-        part = large[k : k + 100]
-        part[:] = np.clip(part + 20 * rng.standard_normal(part.shape) * (job == "denoise"), 0, 255)
-        mask[k : k + 100] = rng.random(part.shape[:2]) < 0.2
+    for k in range(0, 3000, 100):  # in bands, so that only the picture itself is large
+        band = large[k : k + 100]
+        band[:] = np.clip(band + 20 * rng.standard_normal(band.shape) * (job == "denoise"), 0, 255)
+        mask[k : k + 100] = rng.random(band.shape[:2]) < 0.2
     begin = time.process_time()
     with peak_memory() as peak:
         if job == "denoise":
@@ -202,7 +202,7 @@ def _photograph(job: str) -> None:
 
 @contextmanager
 def peak_memory() -> Iterator[list[float]]:
-    """Give a list whose entry becomes the largest RssAnon seen, in GB (Linux)."""
+    """Yield a list whose only entry becomes the largest RssAnon of the block, in GB (Linux)."""
     peak, done = [0.0], threading.Event()
 
     def watch() -> None:
@@ -221,9 +221,9 @@ def peak_memory() -> Iterator[list[float]]:
 
 
 def jobs() -> Iterator[Row]:
-    """Run all of the above."""
-    for part in (denoise, inpaint, impute, photograph_memory):
-        yield from part()
+    """Run all rows of this file."""
+    for row in (denoise, inpaint, impute, photograph_memory):
+        yield from row()
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ from timing import interleaved
 
 Row = dict[str, Any]
 SIZE = {"L": 2, "s": 45, "lam": 4.0, "gamma": 0.25}
-# The literal algorithm takes minutes to converge: both are timed for so many iterations, while the
-# low-rank fit runs to its end.
+# The literal algorithm takes minutes to converge. So it and the exact one are timed for these few
+# iterations; the low-rank fit runs until it converges.
 FEW = {"max_iter": 2, "tol": 0.0, "max_update_iter": 5, "update_tol": 0.0}
 SETTINGS = {
     "1,7 Gauss": ((1, 7), {"kernel": "rbf", "gamma": 1 / 8}, 35),
@@ -82,7 +82,7 @@ def kernel() -> Iterator[Row]:
 
 
 def kernel_estimate() -> Iterator[Row]:
-    """Time kernel values of 650 samples with holes: three products against a loop over pairs."""
+    """Time kernel values of 650 incomplete samples: three products against a loop over pairs."""
     X = mask_entries(two_digits(650), 0.2, random_state=0)
     gamma = SIZE["gamma"]
     seconds = interleaved(
@@ -130,7 +130,7 @@ def _quiet_fit(model: MCKUSaL, X: np.ndarray) -> None:
 
 
 def _per_iteration(X: np.ndarray, L: int, s: int, lam: float, gamma: float) -> float:
-    """Time one outer iteration of ten inner ones, so that sizes are compared at equal work."""
+    """Time one outer iteration with ten inner ones, so that all sizes do the same iterations."""
     G = KernelCenterer().fit_transform(Kernel("rbf", gamma=gamma)(X))
     start = gkiop(G, L, s, np.array([0, 1]))
     rules = KernelRules(s, lam, max_iter=1, max_update_iter=10, update_tol=0.0)
@@ -217,7 +217,7 @@ def denoising() -> Iterator[Row]:
 def _oracle(
     train: np.ndarray, test: np.ndarray, drawn: np.ndarray, levels: tuple[float, ...]
 ) -> list[float]:
-    """Run kernel PCA with the s that minimises ‖Pφ(z) - φ(x)‖², which sees the clean samples x."""
+    """Run kernel PCA with the s that minimises ‖Pφ(z) - φ(x)‖², which needs the clean samples x."""
     out = []
     full = MCKUSaL(1, len(train) - 1, gamma=0.25, lam=1.0, init=np.zeros(len(train), int))
     full = full.set_params(max_iter=1).fit(train)

@@ -1,10 +1,10 @@
-"""Fit data larger than the memory allowed; print seconds and the highest anonymous memory.
+"""Fit data larger than the allowed memory; print seconds and peak anonymous memory.
 
     python benchmarks/large_probe.py memmap   4 GB of float32 in a mapped file, one process
     python benchmarks/large_probe.py holes    1 GB of float32 with NaN in a mapped file
     python benchmarks/large_probe.py dask     5 000 000 × 64 float32, two workers of 600 MB each
 
-The file is written to a temporary folder first (`TMPDIR` says where) and removed at the end.
+The file is written to a temporary folder first (in `TMPDIR`) and removed at the end.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def anonymous_mb(pid: int | str = "self") -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return float(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError("anonymous memory is read from /proc/*/status, which does not say")
+    raise RuntimeError(f"/proc/{pid}/status has no RssAnon: run this on Linux")
 
 
 class Watch:
-    """The highest anonymous memory of some processes while a block runs."""
+    """The peak anonymous memory of some processes while a `with` block runs."""
 
     def __init__(self, *pids: int | str) -> None:
         self.highest = dict.fromkeys(pids or ("self",), 0.0)

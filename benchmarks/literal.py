@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, line by line, in vectorised NumPy: what polyspan is measured against.
+"""Algorithm 1 of the paper, line by line, in vectorised NumPy: the reference for our times.
 
 It forms the m×m matrix A_l and takes its full eigendecomposition, as printed. The objective is
 recorded after every assignment, so the first entry belongs to the start.
@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class LiteralResult:
-    """Where the literal algorithm ended."""
+    """Result of the literal algorithm."""
 
     bases: np.ndarray
     labels: np.ndarray

@@ -1,4 +1,4 @@
-"""Algorithms 4 and 5 as printed, in plain NumPy and SciPy: what ours is compared with."""
+"""Algorithms 4 and 5, line by line, in NumPy and SciPy: the reference for our times."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Fit large float32 data in a process of its own; print the MB beyond X, and the MB of X.
+"""Fit large data in a process of its own; print the MB used beyond X, and the MB of X.
 
-Without an argument 200 000 × 784 complete samples; with "missing" 100 000 × 256, 30 % missing; with
-"kernel" all USPS digits by a kernel model of low rank; with "ssc", "omp" or "tsc" 2414 × 2016
-float64 by that clustering.
+The argument chooses the fit:
+
+    (none)           200 000 × 784 complete samples, float32
+    missing          100 000 × 256 samples with 30 % missing, float32
+    kernel           all USPS digits by a kernel model of low rank
+    ssc, omp, tsc    2414 × 2016 samples by this clustering, float64
 """
 
 from __future__ import annotations
@@ -26,11 +29,11 @@ def resident_mb() -> float:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return float(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError("the resident size is read from /proc/self/status, which is not there")
+    raise RuntimeError("/proc/self/status has no VmRSS: run this on Linux")
 
 
 def draw(n: int, m: int, missing: float) -> np.ndarray:
-    """Draw samples block by block, so that nothing but X is ever large."""
+    """Draw samples in blocks, so that only X itself is large."""
     rng = np.random.default_rng(0)
     X = np.empty((n, m), dtype=np.float32)
     for k in range(0, n, 2000):

@@ -46,7 +46,7 @@ def fixed_labels(
     """Return F2 with the labels fixed, and the products that a power step needs."""
     block = block_of(problem)
     products, energy = np.zeros_like(bases), 0.0
-    for members, thetas in block.own_fits(bases, None, labels):
+    for members, thetas in block.assigned_fits(bases, None, labels):
         for p, (rows, theta) in enumerate(zip(members, thetas, strict=True)):
             values, missing = block.rows(rows)
             weighted = theta * block.weights[rows, None]
@@ -59,7 +59,7 @@ def fixed_labels(
 def descend(
     problem: Problem, labels: np.ndarray, bases: np.ndarray, target: float
 ) -> tuple[float, int]:
-    """Take majorise-minimise steps until F2 is at the target."""
+    """Take majorise-minimise steps until F2 is at most the target; return F2 and the steps."""
     steps = 0
     reached, products = fixed_labels(problem, labels, bases)
     while reached > target and steps < 1000:
@@ -111,7 +111,7 @@ def missing() -> Iterator[Row]:
                 },
                 3,
             )
-            # Algorithm 3 keeps the labels during its sweeps: so does what it is compared with.
+            # Algorithm 3 keeps the labels fixed during its sweeps: so does majorise-minimise here.
             swept = sweeps(problem, start, labels, SWEEPS, literal=False)
             target, _ = fixed_labels(problem, labels, swept)
             reached, steps = descend(problem, labels, start, target)

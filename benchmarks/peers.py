@@ -1,11 +1,10 @@
-"""Ours beside scikit-learn, kspaces and tslearn: one process, the same data, one thread.
+"""Compare ours with scikit-learn, kspaces and tslearn: the same data, one process, one thread.
 
     python benchmarks/peers.py            table and docs/images/peers.png
     python benchmarks/peers.py --quick    the smallest sizes, no figure
 
-kspaces and tslearn come with `pip install .[peers]`; what is not installed is left out, and the
-table says so. Times are processor time, which on one thread is the time of a machine that does
-nothing else.
+`pip install .[peers]` installs kspaces and tslearn; the table names what is not installed. Times
+are processor times: with one thread, these do not depend on other programs that run.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ from timing import interleaved, machine, peak_mib
 
 Row = dict[str, Any]
 L, S = 5, 5
-SPREAD = 0.2  # t_s: subspaces far enough apart for every method to have a chance
+SPREAD = 0.2  # t_s: subspaces so far apart that every method can find them
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "peers.png"
 
 
 class Peer(NamedTuple):
-    """One method: how to fit it and up to which N it is asked to."""
+    """One method: how to fit it, and up to how many samples."""
 
     fit: Callable[[np.ndarray], np.ndarray | None]
     """Returns labels, or None where it has none."""
-    most: int
-    """Largest number of samples: beyond it a fit takes minutes, or an N×N matrix."""
+    max_samples: int
+    """Largest number of samples; with more, a fit takes minutes or needs an N×N matrix."""
 
 
 def data(n: int, m: int, seed: int = 0) -> Any:
@@ -60,9 +59,9 @@ def data(n: int, m: int, seed: int = 0) -> Any:
 
 
 def kspaces_fit(X: np.ndarray, max_iter: int = 50, tol: float = 5e-2) -> np.ndarray:
-    """Return labels of kspaces from one start, by the nearest subspace: its K-subspaces.
+    """Return labels of kspaces from one start with hard assignment (its K-subspaces).
 
-    Its default, "soft", gave up on these data from random starts at N=100 000 ("EM unsuccessful").
+    Its default, soft assignment, failed on these data at N=100 000 ("EM unsuccessful").
     """
     from kspaces import run_EM
 
@@ -111,7 +110,7 @@ PEERS: dict[str, Peer] = {
 
 
 def bases_of(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the leading directions of every cluster: what d_avg compares, for all alike."""
+    """Return the leading directions of every cluster, so that d_avg is defined for all methods."""
     bases = []
     for p in range(L):
         own = X[labels == p] - X.mean(axis=0)
@@ -121,20 +120,20 @@ def bases_of(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def fitted(name: str, n: int, m: int) -> Row:
-    """Fit one method once for the time and once for the memory."""
+    """Fit one method once for its time and once for its memory."""
     X, labels, bases = data(n, m)
     row: Row = {"row": f"{name}, N={n}, m={m}", "method": name, "N": n, "m": m}
     peer = PEERS[name]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            peer.fit(X[: min(n, 500)])  # imports and compiles what it needs
+            peer.fit(X[: min(n, 500)])  # a small first fit, for imports and compilation
             begin = time.process_time()
             found = peer.fit(X)
             row["s"] = time.process_time() - begin
             if n <= 20_000:
                 row["peak MiB"] = peak_mib(lambda: peer.fit(X))
-    except Exception as error:  # a peer that fails here is reported, not hidden
+    except Exception as error:  # the row of a method that fails has its error
         return row | {"error": f"{type(error).__name__}: {error}"}
     if found is not None:
         row["wrong labels"] = float(clustering_error(labels, found))
@@ -143,7 +142,7 @@ def fitted(name: str, n: int, m: int) -> Row:
 
 
 def per_iteration(n: int, m: int, names: tuple[str, ...], repeats: int = 3) -> dict[str, float]:
-    """Seconds of one iteration: the difference of a longer and a shorter run."""
+    """Return the seconds of one iteration, from the difference of a long and a short run."""
     X, _, _ = data(n, m)
     start = X[np.random.default_rng(0).choice(n, L, replace=False)]
     lengths = {"MiCUSaL": (2, 12), "KMeans": (2, 12)}
@@ -161,7 +160,7 @@ def per_iteration(n: int, m: int, names: tuple[str, ...], repeats: int = 3) -> d
         for name in names:
             short, long = lengths.get(name, (1, 4))
             if name in lengths:
-                long = run(name, long)  # it may have converged before
+                long = run(name, long)  # number of iterations: it may have converged earlier
             runs = {"short": lambda: run(name, short), "long": lambda: run(name, long)}  # noqa: B023
             seconds = interleaved(runs, repeats, cpu=True)
             found[name] = (seconds["long"] - seconds["short"]) / (long - short)
@@ -169,7 +168,7 @@ def per_iteration(n: int, m: int, names: tuple[str, ...], repeats: int = 3) -> d
 
 
 def peers_iteration(n: int = 100_000, m: int = 100) -> Iterator[Row]:
-    """One iteration of MiCUSaL over one of KMeans and of kspaces."""
+    """Time one iteration of MiCUSaL against one of KMeans and one of kspaces."""
     times = per_iteration(n, m, ("MiCUSaL", "KMeans"), repeats=5)
     row: Row = {"row": f"iteration, N={n}, m={m}, L={L}, s={S}"}
     row |= {f"{name} s": value for name, value in times.items()}
@@ -190,13 +189,13 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
 
 
 def peers_growth(quick: bool = False) -> Iterator[Row]:
-    """Time, accuracy and memory of whole fits as N and m grow, and the fitted exponents."""
+    """Measure time, accuracy and memory of fits as N and m grow, and the exponents of growth."""
     n_grid = [500, 1000] if quick else [1000, 2000, 5000, 20_000, 100_000]
     m_grid = [20, 40] if quick else [50, 100, 200, 400, 800]
     for name, peer in PEERS.items():
         for axis, shapes in (
-            ("N", [(n, m_grid[1] if quick else 100) for n in n_grid if n <= peer.most]),
-            ("m", [(n_grid[0] if quick else min(5000, peer.most), m) for m in m_grid]),
+            ("N", [(n, m_grid[1] if quick else 100) for n in n_grid if n <= peer.max_samples]),
+            ("m", [(n_grid[0] if quick else min(5000, peer.max_samples), m) for m in m_grid]),
         ):
             rows = [fitted(name, n, m) for n, m in shapes]
             yield from rows
@@ -212,7 +211,7 @@ def peers_growth(quick: bool = False) -> Iterator[Row]:
 
 
 def iteration_growth() -> Iterator[Row]:
-    """Fitted exponents of one iteration, free of how many iterations a fit takes."""
+    """Fit the exponents of growth of one iteration, whatever the number of iterations of a fit."""
     names = ("MiCUSaL", "KMeans")
     for axis, shapes in (
         ("N", [(n, 100) for n in (10_000, 30_000, 100_000, 300_000)]),
@@ -235,7 +234,7 @@ def figure(rows: list[Row]) -> None:
     for ax, axis in zip(axes, ("N", "m"), strict=True):
         for k, name in enumerate(PEERS):
             own = [row for row in rows if row.get("method") == name and "s" in row]
-            common = [row for row in own if row["N"] <= PEERS[name].most]
+            common = [row for row in own if row["N"] <= PEERS[name].max_samples]
             common = [
                 row for row in common if (row["m"] == 100 if axis == "N" else row["N"] == 5000)
             ]
@@ -265,7 +264,7 @@ def figure(rows: list[Row]) -> None:
     fig.savefig(FIGURE, dpi=130)
 
 
-def shown(row: Row) -> str:
+def format_row(row: Row) -> str:
     values = [f"{key} {value:.4g}" for key, value in row.items() if isinstance(value, float)]
     return f"{row['row']}: " + "; ".join(values + [row[key] for key in ("error",) if key in row])
 
@@ -287,7 +286,7 @@ def main() -> None:
     for source in sources:
         for row in source:
             rows.append(row)
-            print(shown(row), flush=True)
+            print(format_row(row), flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps({"machine": about, "rows": rows}, indent=2))
     if not options.quick:

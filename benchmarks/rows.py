@@ -1,4 +1,4 @@
-"""The rows of the benchmark: each measures ours and the literal algorithm on the same data."""
+"""Benchmark rows for complete data: each runs ours and the literal algorithm on the same data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def start_of(shape: tuple[int, ...], seed: int = 1) -> np.ndarray:
 
 
 def iterate(problem: Problem, start: np.ndarray, solver: str, n_iter: int) -> list[float]:
-    """Run exactly n_iter iterations of ours."""
+    """Run exactly n_iter iterations of our solver; return the objectives."""
     rules = Rules(solver=solver, max_iter=n_iter, tol=-math.inf)
     return list(alternate(problem, start[None], rules)[0].history)
 
@@ -48,11 +48,11 @@ def iterate(problem: Problem, start: np.ndarray, solver: str, n_iter: int) -> li
 def per_iteration(
     name: str, shape: tuple[int, int, int, int], solvers: tuple[str, ...], n_iter: int, repeats: int
 ) -> Iterator[Row]:
-    """Time of one iteration from one start, ours over the literal one."""
+    """Time iterations of ours and of the literal algorithm, from the same start."""
     m, n, n_subspaces, s = shape
     X, start = make(n, m, n_subspaces, s), start_of((n_subspaces, m, s))
     problem, working = prepare(X, LAM, center=True, start=start)
-    inner = working.inward(start)
+    inner = working.to_working(start)
     histories: dict[str, list[float]] = {}
 
     def run_literal() -> None:
@@ -127,7 +127,7 @@ def smoke() -> Iterator[Row]:
 
 
 def restarts() -> Iterator[Row]:
-    """Eight random starts to tol 1e-6: total CPU time and best objective, six draws."""
+    """Run eight random starts to tol 1e-6 on six draws: total CPU time and best objective."""
     found: dict[str, list[float]] = {"literal": [], "float64": [], "float32": []}
     spent: dict[str, list[float]] = {"literal": [], "float64": [], "float32": []}
     memory = 0.0
@@ -184,7 +184,7 @@ def annealed() -> Iterator[Row]:
 
 
 def large() -> Iterator[Row]:
-    """One iteration of a large problem; the literal update is timed for one subspace, times L."""
+    """Time one iteration of a large problem; the literal update is timed for one subspace only."""
     m, n, n_subspaces, s = 4096, 20_000, 20, 10
     X, start = make(n, m, n_subspaces, s), start_of((n_subspaces, m, s))
     Y = X - X.mean(axis=0)
@@ -217,7 +217,7 @@ def large() -> Iterator[Row]:
 
 
 def product() -> Iterator[Row]:
-    """Time an iteration and an assignment over the bare product of the data with all bases."""
+    """Time an iteration and an assignment against the bare product of the data with all bases."""
     m, n, n_subspaces, s = 784, 60_000, 10, 10
     X64, start = make(n, m, n_subspaces, s), start_of((n_subspaces, m, s))
     for dtype in ("float64", "float32"):
@@ -255,7 +255,7 @@ def memory() -> Iterator[Row]:
 
 
 def table2() -> Iterator[Row]:
-    """Mean d_avg of Algorithm 1 as printed (eight random starts) over sixty subspace draws."""
+    """Measure the mean d_avg of Algorithm 1 as printed, eight random starts, on sixty draws."""
     published = {1.0: 0.1552, 2.0: 0.1331, 4.0: 0.1321, 8.0: 0.1378, 20.0: 0.1493, math.inf: 0.1612}
     for lam, paper in published.items():
         values, errors = [], []

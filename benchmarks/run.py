@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The literal algorithm for missing entries stands in reproduction/, beside this folder.
+# The literal algorithm for missing entries is in reproduction/, beside this folder.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from baseline_rows import (
@@ -58,7 +58,7 @@ ROWS = COMPLETE_ROWS | {
     "peers_growth": peers_growth,
     "jobs": jobs,
 }
-# Parts of other rows, by themselves.
+# Parts of the row "jobs", to run one at a time.
 PARTS = {
     "jobs_denoise": denoise_pictures,
     "jobs_inpaint": inpaint,
@@ -67,12 +67,12 @@ PARTS = {
 }
 
 
-# What is imported under another name than it is installed under.
+# Import names of packages, and what to install for them.
 INSTALLED_AS = {"skimage": "scikit-image", "bm3d": "scikit-image bm3d"}
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file so that an interrupt leaves no half-written file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".part") as file:
         file.write(text)

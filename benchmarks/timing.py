@@ -1,4 +1,4 @@
-"""Timing in one process on one BLAS thread: interleaved, warm, medians; and peak memory."""
+"""Median times of runs that take turns in one process; peak memory; the machine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Run = Callable[[], Any]
 
 
 def interleaved(runs: Mapping[str, Run], repeats: int, *, cpu: bool = False) -> dict[str, float]:
-    """Return the median seconds of each run; the runs take turns, so that drift hits all alike.
+    """Return the median seconds of each run; the runs take turns, so that drift affects all alike.
 
-    One untimed turn warms up. `cpu` counts processor time of all threads, not wall time.
+    The first turn is not timed. `cpu` counts processor time of all threads instead of wall time.
     """
     clock = time.process_time if cpu else time.perf_counter
     seconds: dict[str, list[float]] = {name: [] for name in runs}
@@ -33,7 +33,7 @@ def interleaved(runs: Mapping[str, Run], repeats: int, *, cpu: bool = False) -> 
 
 
 def peak_mib(run: Run) -> float:
-    """Return the most memory that Python and NumPy had allocated during a run, in MiB."""
+    """Return the peak memory that Python and NumPy allocated during a run, in MiB."""
     tracemalloc.start()
     run()
     _, peak = tracemalloc.get_traced_memory()
@@ -42,7 +42,7 @@ def peak_mib(run: Run) -> float:
 
 
 def machine() -> dict[str, str]:
-    """Return what the numbers were measured on, and at which commit."""
+    """Return the processor, the versions of the packages, the commit and the date."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

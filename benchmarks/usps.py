@@ -1,4 +1,4 @@
-"""USPS digits for the benchmark: from POLYSPAN_DATA, the folder `../shared/data`, or as loaded."""
+"""USPS digits for the benchmark: from POLYSPAN_DATA, the folder `../shared/data`, or the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def data_home() -> Path | None:
-    """Return the folder beside the project, unless POLYSPAN_DATA names another or there is none."""
+    """Return the folder `../shared/data`, or None if POLYSPAN_DATA is set or there is no folder."""
     return None if "POLYSPAN_DATA" in os.environ or not DEFAULT.is_dir() else DEFAULT
 
 
@@ -29,7 +29,7 @@ def load(digits: tuple[int, ...], rows: slice = slice(None)) -> tuple[np.ndarray
 def select(
     digits: tuple[int, ...], seed: int, rows: slice, n: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw n samples of every digit; return them, their labels, and all the others."""
+    """Draw n samples of every digit; return them, their labels, and the remaining samples."""
     rng = np.random.RandomState(seed)
     chosen, left, labels = [], [], []
     for k, digit in enumerate(digits):

@@ -1,8 +1,7 @@
-"""What `compare.py` times: the part of every row of the benchmark that is ours.
+"""The workloads that `compare.py` times: our part of every row of the benchmark.
 
-Each workload goes through public names alone, so that one file runs on both commits of a
-comparison, whatever has moved between them. A workload is a function that prepares its data and
-returns what is timed.
+A workload is a function that prepares its data and returns the function to time. It uses public
+names only, so that this file runs on both commits of a comparison even if private modules moved.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def start_of(shape: tuple[int, int, int]) -> np.ndarray:
 
 
 def fitting(model: Any, X: np.ndarray) -> Run:
-    """Return a fit whose warnings (few iterations do not converge) stay quiet."""
+    """Return a fit without warnings: fits of few iterations do not converge."""
 
     def run() -> Any:
         with warnings.catch_warnings():
@@ -69,15 +68,15 @@ def fitting(model: Any, X: np.ndarray) -> Run:
 
 
 def figure_of(result: Any) -> float:
-    """Return one number that shows whether two commits found the same.
+    """Return one number that shows whether two commits have the same result.
 
-    The objective of a model where it has one, else a sum of squares of what it learned or made.
+    It is the objective of a model if it has one, else a sum of squares of the result.
     """
     for name in ("objective_", "objective", "log_likelihood_", "inertia_", "values"):
         if hasattr(result, name):
             result = getattr(result, name)
             break
-    if hasattr(result, "bases_"):  # what each subspace keeps of one fixed vector
+    if hasattr(result, "bases_"):  # coordinates of one fixed vector in each basis
         result = np.cos(np.arange(result.bases_.shape[1])) @ result.bases_
     parts = result if isinstance(result, list | tuple) else [result]
     values = [np.asarray(part, dtype=np.float64) for part in parts]
@@ -89,7 +88,7 @@ def figure_of(result: Any) -> float:
 def iterations(
     m: int, n: int, n_subspaces: int, s: int, n_iter: int, dtype: str = "float64", **options: Any
 ) -> Run:
-    """Return a fit of so many iterations from one start."""
+    """Return a fit of n_iter iterations from one start."""
     X = union(n, m, n_subspaces, s).astype(dtype)
     start = start_of((n_subspaces, m, s)).astype(dtype)
     model = MiCUSaL(n_subspaces, s, lam=LAM, init=start, max_iter=n_iter, tol=0.0, **options)

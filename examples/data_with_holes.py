@@ -4,7 +4,7 @@
 """
 
 # %%
-# The same holes for all; features scaled to unit variance, as each imputer would want it.
+# All imputers get the same table with the same missing entries; features have unit variance.
 from __future__ import annotations
 
 import argparse
@@ -28,7 +28,7 @@ from polyspan.datasets import mask_entries
 # %%
 # λ weighs squared residuals of samples of norm about 1: scale the table, fill it, scale back.
 def fill_by_subspaces(X: np.ndarray) -> np.ndarray:
-    """Fill with ten subspaces of dimension ten; the prior is raised as the data are noisy."""
+    """Fill with ten subspaces of dimension ten; a larger prior, because the data are noisy."""
     size = np.sqrt(np.nanmean(X**2) * X.shape[1])
     model = RobustMiCUSaL(10, 10, center=True, fill_prior=0.1, random_state=0).fit(X / size)
     return model.impute(X / size) * size

@@ -1,4 +1,4 @@
-"""The first thing to run: what polyspan does, on a table and in one picture.
+"""The first example to run: what polyspan does, in a table and a picture.
 
 `make demo`, or `python examples/demo.py --output demo.png`. Nothing is downloaded.
 """
@@ -37,7 +37,7 @@ METHODS = ("Algorithm 1 as printed, 8 random starts", "polyspan, annealed, 1 sta
 
 @dataclass(frozen=True)
 class Measured:
-    """What one method reached on one draw."""
+    """Result of one method on one draw."""
 
     distance: float
     error: float
@@ -45,7 +45,7 @@ class Measured:
 
 
 # %%
-# The bound: nobody who has to find the labels can do better on average than one who knows them.
+# The bound: on average, no method that has to find the labels is better than one that knows them.
 def fit_known_labels(data: UnionOfSubspaces, lam: float) -> np.ndarray:
     """Return the bases that minimise the objective for the true labels."""
     problem, _ = prepare(data.X, lam, center=True)

@@ -1,7 +1,7 @@
-"""Denoise a photograph, and see what others make of it.
+"""Denoise a photograph, and compare with other methods.
 
 `python examples/denoise_photo.py --output denoise.png`. Nothing is downloaded. Non-local means and
-BM3D are compared with where scikit-image and bm3d are installed.
+BM3D are included if scikit-image and bm3d are installed.
 """
 
 # %%
@@ -29,9 +29,9 @@ def psnr(image: np.ndarray, truth: np.ndarray) -> float:
 
 
 # %%
-# Others are told the noise level, and non-local means gets the best of eight settings; ours
-# estimates the level from the picture.
-def others(noisy: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
+# The other methods are given the noise level, and non-local means gets the best of eight settings.
+# Our method estimates the level from the picture.
+def other_methods(noisy: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
     found = {}
     if find_spec("skimage"):
         from skimage.restoration import denoise_nl_means
@@ -66,13 +66,13 @@ def draw(pictures: dict[str, np.ndarray], truth: np.ndarray, output: Path) -> No
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("build/denoise.png"))
-    parser.add_argument("--side", type=int, default=128, help="of the part that is cut out")
+    parser.add_argument("--side", type=int, default=128, help="pixels of a side of the crop")
     options = parser.parse_args(arguments)
-    part = np.s_[150 : 150 + options.side, 200 : 200 + options.side]
-    truth = load_sample_image("china.jpg")[part].mean(axis=2) / 255
+    crop = np.s_[150 : 150 + options.side, 200 : 200 + options.side]
+    truth = load_sample_image("china.jpg")[crop].mean(axis=2) / 255
     noisy = truth + SIGMA * np.random.default_rng(0).standard_normal(truth.shape)
     print(f"noise: {estimate_noise(noisy) * 255:.1f} levels estimated, {SIGMA * 255:.0f} added")
-    pictures = {"photograph": truth, "with noise": noisy, **others(noisy, truth)}
+    pictures = {"photograph": truth, "with noise": noisy, **other_methods(noisy, truth)}
     pictures['polyspan, "fast"'] = denoise_image(noisy)
     pictures['polyspan, "best"'] = denoise_image(noisy, preset="best")
     for name, image in pictures.items():

@@ -1,4 +1,4 @@
-"""Fill the holes of tables, and compare with scikit-learn's imputers.
+"""Fill the missing entries of tables, and compare with scikit-learn's imputers.
 
 `python examples/fill_table.py --output impute.png`. Nothing is downloaded.
 """
@@ -34,15 +34,15 @@ IMPUTERS = {
 
 
 def table(name: str, n_samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a standardised table without constant columns, means and spreads."""
+    """Return a standardised table without constant columns, and the means and deviations."""
     X = getattr(datasets, f"load_{name}")().data[:n_samples].astype(float)
     X = X[:, X.std(axis=0) > 0]
     return (X - X.mean(axis=0)) / X.std(axis=0), X.mean(axis=0), X.std(axis=0)
 
 
 # %%
-# Every imputer gets the same table; the error is that of the hidden entries, in spreads of their
-# column.
+# Every imputer gets the same table. The error is that of the hidden entries, in standard deviations
+# of their column.
 def compare(truth: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     holes = mask_entries(truth, 0.3, random_state=0)
     hidden = np.isnan(holes)
@@ -56,7 +56,7 @@ def compare(truth: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, float]]
 
 
 # %%
-# Rows of the first table as the digits that they are, and the errors on all tables.
+# The figure: some rows of the first table as pictures of digits, and the errors on all tables.
 def draw(sheets: dict[str, np.ndarray], errors: dict[str, dict[str, float]], output: Path) -> None:
     figure = plt.figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))

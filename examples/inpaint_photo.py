@@ -1,12 +1,12 @@
-"""Fill the missing pixels of a photograph, and see what biharmonic interpolation makes of it.
+"""Fill the missing pixels of a photograph, and compare with biharmonic interpolation.
 
-`python examples/inpaint_photo.py --output inpaint.png`. Nothing is downloaded. The biharmonic
-interpolation is compared with where scikit-image is installed.
+`python examples/inpaint_photo.py --output inpaint.png`. Nothing is downloaded. Biharmonic
+interpolation is included if scikit-image is installed.
 """
 
 # %%
-# A photograph that comes with scikit-learn, in gray; half of its pixels are missing, and with them
-# some lines, as of a scratch.
+# A photograph that comes with scikit-learn, in gray; half of its pixels are missing, and also
+# two lines, like scratches.
 from __future__ import annotations
 
 import argparse
@@ -34,7 +34,7 @@ def holes(shape: tuple[int, ...]) -> np.ndarray:
 
 
 # %%
-# What is under the mask is not looked at; what is observed stays as it is.
+# The values under the mask are not used; observed pixels stay as they are.
 def fill(truth: np.ndarray, missing: np.ndarray) -> dict[str, np.ndarray]:
     given = np.where(missing, 0, truth)
     found = {"half missing": np.where(missing, np.nan, truth)}
@@ -65,10 +65,10 @@ def draw(pictures: dict[str, np.ndarray], truth: np.ndarray, output: Path) -> No
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("build/inpaint.png"))
-    parser.add_argument("--side", type=int, default=128, help="of the part that is cut out")
+    parser.add_argument("--side", type=int, default=128, help="pixels of a side of the crop")
     options = parser.parse_args(arguments)
-    part = np.s_[150 : 150 + options.side, 200 : 200 + options.side]
-    truth = load_sample_image("china.jpg")[part].mean(axis=2) / 255
+    crop = np.s_[150 : 150 + options.side, 200 : 200 + options.side]
+    truth = load_sample_image("china.jpg")[crop].mean(axis=2) / 255
     missing = holes(truth.shape)
     print(f"missing: {missing.mean():.0%} of the pixels")
     pictures = fill(truth, missing)

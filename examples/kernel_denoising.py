@@ -1,11 +1,10 @@
-"""Noisy digits, denoised by PCA, kernel PCA and MC-KUSaL, each with a dimension chosen alike.
+"""Denoise digits by PCA, kernel PCA and MC-KUSaL, with dimensions chosen in the same way.
 
 `python examples/kernel_denoising.py --output kernel.png`. Nothing is downloaded.
 """
 
 # %%
-# Clean training digits of norm 1, and test digits with noise of power .4 added: nearly half of what
-# the test digits hold is noise.
+# Clean training digits of norm 1, and test digits with noise of power .4.
 from __future__ import annotations
 
 import argparse
@@ -36,10 +35,10 @@ def split(n_train: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 # %%
-# One subspace is PCA, in the input space or in the feature space. Noise added to held-out training
-# digits chooses the dimension, and λ where there are two subspaces to keep together.
+# A model with one subspace is PCA, in the input space or in the feature space. The dimension, and λ
+# for two subspaces, are those that denoise held-out training digits best.
 def denoise(train: np.ndarray, noisy: np.ndarray) -> dict[str, tuple[np.ndarray, str]]:
-    """Return what each method makes of the noisy digits, and what was chosen for it."""
+    """Return the denoised digits of each method, and its chosen dimension."""
     kernel = {"gamma": 1.0, "random_state": 0}
     several = [8, 16, 24, 32, 48]
     methods = {

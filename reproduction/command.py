@@ -25,13 +25,16 @@ from reproduction.sections import Section
 
 Ids = Annotated[
     list[str] | None,
-    typer.Argument(help="Tables and figures, such as table1 fig4; none: all.", show_default=False),
+    typer.Argument(
+        help="Tables and figures, such as table1 fig4. Default: all.",
+        show_default=False,
+    ),
 ]
 Scale = Annotated[
     str,
     typer.Option(
         "--scale",
-        help="smoke: everything once, small, under a minute; quick: the paper's sizes, few draws, "
+        help="smoke: small problems, once, under a minute; quick: the paper's sizes, few draws, "
         "under 15 minutes on two cores; standard: more draws; paper: the paper's Monte Carlo.",
     ),
 ]
@@ -40,12 +43,12 @@ DataHome = Annotated[
     Path | None,
     typer.Option(
         "--data",
-        help="Folder of the real data. Without it: POLYSPAN_DATA, then the cache, else data that "
-        "come with scikit-learn.",
+        help="Folder of the real data. Default: the folder in POLYSPAN_DATA, then the cache. Where "
+        "neither has the data, data that come with scikit-learn are used.",
     ),
 ]
 StandIn = Annotated[
-    bool, typer.Option("--stand-in", help="Take scikit-learn's data even where the real are there.")
+    bool, typer.Option("--stand-in", help="Use scikit-learn's data even if the real data exist.")
 ]
 Run = Annotated[
     bool, typer.Option("--run/--no-run", help="Run trials, or only write the page again.")
@@ -74,7 +77,7 @@ def main(
 ) -> None:
     """Run the paper's tables and figures and write a page with published and measured numbers.
 
-    Every trial is kept as it ends: run the same command again to go on where it was interrupted.
+    Every trial is saved when it ends: run the same command again to continue after an interrupt.
     """
     _check(scale, data)
     if not run and not (out / TRIALS_FILE).is_file():

@@ -1,4 +1,4 @@
-"""Which experiments there are: every table and figure of the paper, in the paper's order."""
+"""The list of experiments: every table and figure of the paper, in the paper's order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # a worker needs no sections, and SciPy's statistics take a s
 
 __all__ = ["SCALES", "Experiment", "Params", "all_experiments", "find", "register"]
 
-#: How much is run, from seconds to what the paper ran.
+#: How many trials are run: from a few small ones to as many as in the paper.
 SCALES = ("smoke", "quick", "standard", "paper")
 
 #: The experiments in the paper's order: id, and the module that registers it when imported.
@@ -29,7 +29,7 @@ MODULES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure: which trials it takes, how one runs, what they say together."""
+    """One table or figure: its trials, how to run one, and how to summarise all of them."""
 
     id: str
     """Such as "table1"."""
@@ -37,25 +37,25 @@ class Experiment:
     where: str
     """As the paper calls it: "Table I"."""
     trials: Callable[[str], list[Params]]
-    """Scale to the parameters of every trial, each with a draw number or seed of its own. The
-    scale is not among them: a trial gives the same numbers at every scale, and runs once for all.
+    """Maps a scale to the parameters of every trial, each with its own draw number or seed. The
+    scale is not among the parameters: a trial has the same results at every scale, and runs once.
     """
     run: Callable[[Params, Any], dict[str, Any]]
-    """Parameters and data source to results. A function of a module, since workers import it; it
-    takes all its random numbers from the parameters (see `runner.trial_seed`)."""
+    """Maps parameters and data source to results. It must be a function of a module, because
+    workers import it, and take its seeds from the parameters (see `runner.trial_seed`)."""
     summarise: Callable[[Sequence[Record], Any], Section]
-    """Records and data source to what the page says."""
+    """Maps records and data source to the section of the page."""
     needs: str | None = None
-    """The data it reads: "usps", "faces", "scene", "street", or None for synthetic ones."""
+    """The data set it reads: "usps", "faces", "scene", "street", or None for synthetic data."""
     revision: int = 1
-    """Raised when `run` changes what it computes, so that old trials are not taken for new."""
+    """Increased when `run` computes something else, so that old trials are not used any more."""
 
 
 _registered: dict[str, Experiment] = {}
 
 
 def register(experiment: Experiment) -> Experiment:
-    """Make an experiment known, and return it."""
+    """Add an experiment to the list, and return it."""
     if _registered.get(experiment.id, experiment) != experiment:
         raise ValueError(
             f"there is an experiment {experiment.id!r} already "
@@ -66,7 +66,7 @@ def register(experiment: Experiment) -> Experiment:
 
 
 def all_experiments() -> list[Experiment]:
-    """Return every experiment: the paper's in its order, then those registered besides."""
+    """Return every experiment: the paper's in its order, then all others."""
     return find(_known())
 
 
@@ -85,7 +85,7 @@ def _known() -> list[str]:
 
 
 def _load(id_: str) -> Experiment:
-    """Return one experiment, importing its module where that has not happened."""
+    """Return one experiment; import its module if needed."""
     if id_ not in _registered and id_ in MODULES:
         import_module(MODULES[id_])
         if id_ not in _registered:

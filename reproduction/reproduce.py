@@ -1,4 +1,4 @@
-"""From ids and a scale to what the page says: run what is missing, then sum up."""
+"""Run the trials that are missing, and summarise every experiment as a section of the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reproduction.run.records import Params
 from reproduction.run.runner import run_experiments, stored_records
 from reproduction.sections import Section
 
-#: Where trials and page go.
+#: Default folder of the trials and the page.
 OUT = Path("build", "reproduction")
 
 
@@ -32,19 +32,19 @@ def reproduce(
     Parameters
     ----------
     ids : iterable of str, default=()
-        Such as "table1" and "fig4"; none: all.
+        Such as "table1" and "fig4". All experiments if empty.
     scale : {"smoke", "quick", "standard", "paper"}, default="quick"
-        How many trials; "smoke" has small problems, all others the paper's.
+        How many trials to run. "smoke" has small problems, all others have the paper's sizes.
     out : path, default="build/reproduction"
-        Folder of the trials. What has run there already is not run again.
+        Folder of the trials. Trials that are stored there are not run again.
     jobs : int, default=1
-        Worker processes.
+        Number of worker processes.
     source : Source, default=None
-        Where data come from.
+        Where the data come from.
     run : bool, default=True
-        False: sum up what is there, and run nothing.
+        If False, only summarise the stored trials.
     progress : bool, default=False
-        Show a bar on the standard error.
+        Show a progress bar on the standard error.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def reproduce(
     """
     source = Source() if source is None else source
     ids = list(ids)
-    experiments = [_on(e, source) for e in (find(ids) if ids else all_experiments())]
+    experiments = [_with_data_kind(e, source) for e in (find(ids) if ids else all_experiments())]
     if run:
         records = run_experiments(
             experiments, scale, out, jobs=jobs, source=source, progress=progress
@@ -62,13 +62,13 @@ def reproduce(
     return [e.summarise(records[e.id], source) for e in experiments]
 
 
-def _on(experiment: Experiment, source: Source) -> Experiment:
-    """Say in every trial whether it ran on real data, so that the two are never mixed."""
+def _with_data_kind(experiment: Experiment, source: Source) -> Experiment:
+    """Add "real" or "stand-in" to the parameters of every trial, so that the two are not mixed."""
     if experiment.needs is None:
         return experiment
     kind, trials = source.kind(experiment.needs), experiment.trials
 
-    def told(scale: str) -> list[Params]:
+    def trials_of_kind(scale: str) -> list[Params]:
         return [{**params, "data": kind} for params in trials(scale)]
 
-    return replace(experiment, trials=told)
+    return replace(experiment, trials=trials_of_kind)

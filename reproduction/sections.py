@@ -1,6 +1,6 @@
-"""What an experiment says when its trials are done: rows, claims, curves and pictures.
+"""The summary of an experiment: rows, claims, curves and pictures.
 
-Plain data, no drawing: the report turns a section into HTML, Markdown and CSV.
+A section holds data only; `reproduction.page` turns it into HTML, Markdown and CSV.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Value:
 
     @property
     def half_width(self) -> float:
-        """Half of the 95 % interval of the mean (Student's t); 0 for one trial, which has none."""
+        """Half of the 95 % interval of the mean (Student's t); 0 for a single trial."""
         return float(student.ppf(0.975, self.n - 1)) * self.error if self.n > 1 else 0.0
 
     @classmethod
     def of(cls, samples: Iterable[float | None]) -> Value | None:
-        """Summarise numbers; those of trials that failed (None or NaN) are left out."""
+        """Summarise numbers; None and NaN, from trials that failed, are left out."""
         kept = np.array([x for x in samples if x is not None and math.isfinite(x)], dtype=float)
         if not len(kept):
             return None
@@ -45,22 +45,22 @@ class Value:
 
 @dataclass(frozen=True)
 class Row:
-    """One number of the paper, or one that belongs beside it."""
+    """One number of the paper, or a number to compare it with."""
 
     name: str
     published: float | None
     measured: Value | None
-    """What the same method gives here; None where no trial of it has run (yet)."""
+    """Result of the same method here; None if no trial of it has run yet."""
     improved: Value | None = None
-    """What our best method gives on the same data, where smaller is better."""
+    """Result of our best method on the same data; smaller is better."""
     verdict: str = NEW
     """HOLDS, DIFFERS, NOT_REACHABLE or NEW."""
     note: str = ""
-    """Why, where it differs; which setting, otherwise."""
+    """The reason for a difference, or else the setting."""
     digits: int = 4
     """Decimals to print."""
     improved_by: str = ""
-    """Which method the improved value is from."""
+    """The method that gave the improved value."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Curve:
     y: Sequence[float]
     error: Sequence[float] | None = None
     ours: bool = False
-    """A method of ours that the paper does not have: drawn apart."""
+    """Whether this is our own method, which the paper does not have; drawn in another style."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ class Panel:
     pictures: Sequence[Picture] = ()
     x_log: bool = False
     y_log: bool = False
-    """Logarithmic axes; the default is linear ones."""
+    """Whether the axes are logarithmic."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """All that the page says about one table or figure."""
+    """The part of the page about one table or figure."""
 
     id: str
     """Such as "table1" or "fig2"."""
@@ -123,16 +123,16 @@ class Section:
     claims: Sequence[Claim] = ()
     panels: Sequence[Panel] = ()
     source: str = ""
-    """The data: synthetic, the real files, or what stood in for them."""
+    """Description of the data: synthetic, the real files, or the stand-in data."""
     stand_in: bool = False
-    """Whether other data stood in for the paper's."""
+    """Whether other data were used instead of the paper's."""
     notes: Sequence[str] = ()
     n_trials: int = 0
     n_failed: int = 0
     seconds: float = 0.0
     """Processor time of the trials."""
     failures: Sequence[str] = field(default_factory=tuple)
-    """What went wrong in trials that failed."""
+    """Error messages of the trials that failed."""
 
 
 def judge(
@@ -140,8 +140,8 @@ def judge(
 ) -> tuple[str, str]:
     """Return a verdict on one number and the note that goes with it.
 
-    It holds where the difference is within the tolerance; few trials widen that by their 95 %
-    interval, but never to more than twice.
+    The number holds if the difference is within the tolerance. If the 95 % interval of the
+    measured mean is wider, that interval counts instead, up to twice the tolerance.
     """
     if measured is None:
         return NOT_REACHABLE, note or "no trial of it has run at this scale"
@@ -156,7 +156,7 @@ def compare_means(
 ) -> Claim:
     """Check "the first is smaller than the second" on paired trials.
 
-    It holds, or does not, where the 95 % interval of the mean difference leaves out 0.
+    The claim is decided only if the 95 % interval of the mean difference does not contain 0.
     """
     pairs = [(a, b) for a, b in zip(better, worse, strict=False) if a is not None and b is not None]
     if not pairs:

@@ -21,7 +21,7 @@ def require_torch():
 
 
 class Accelerator:
-    """array-api-strict whose new arrays lie on a device that is not the CPU.
+    """array-api-strict whose new arrays are on a device that is not the CPU.
 
     It refuses to mix devices and to hand its arrays to NumPy, as a GPU does: what runs here has
     no hidden transfer. `asarray` is all that tests need of it.

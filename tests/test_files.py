@@ -1,15 +1,15 @@
-"""A file appears whole under its name, or not at all."""
+"""Files are written completely or not at all."""
 
 import os
 
 import pytest
 
-from polyspan.files import check_target, same_file, whole_file
+from polyspan.files import atomic_write, check_target, same_file
 
 
 def test_nothing_is_there_until_all_is(tmp_path):
     target = tmp_path / "out.csv"
-    with whole_file(target) as part:
+    with atomic_write(target) as part:
         part.write_text("half")
         assert part.parent == tmp_path
         assert part.suffix == ".csv"
@@ -24,7 +24,7 @@ def test_a_failure_leaves_what_was_there(tmp_path, error):
     target.write_text("old")
 
     def fail():
-        with whole_file(target, overwrite=True) as part:
+        with atomic_write(target, overwrite=True) as part:
             part.write_text("new, but")
             raise error
 
@@ -38,7 +38,7 @@ def test_a_file_that_comes_meanwhile_is_not_replaced(tmp_path):
     target = tmp_path / "out.csv"
 
     def race():
-        with whole_file(target) as part:
+        with atomic_write(target) as part:
             part.write_text("mine")
             target.write_text("theirs")
 
@@ -53,18 +53,18 @@ def test_without_links_the_file_is_renamed(tmp_path, monkeypatch):
         raise PermissionError("no links here")
 
     monkeypatch.setattr(os, "link", no_links)
-    with whole_file(tmp_path / "out.csv") as part:
+    with atomic_write(tmp_path / "out.csv") as part:
         part.write_text("all")
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
 def test_permissions_are_those_of_any_file(tmp_path):
     (tmp_path / "plain").write_text("")
-    with whole_file(tmp_path / "new") as part:
+    with atomic_write(tmp_path / "new") as part:
         part.write_text("")
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
     (tmp_path / "new").chmod(0o640)
-    with whole_file(tmp_path / "new", overwrite=True) as part:
+    with atomic_write(tmp_path / "new", overwrite=True) as part:
         part.write_text("")
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
 
@@ -89,7 +89,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
         check_target(tmp_path / "far.csv")
 
     def fail():
-        with whole_file(tmp_path / "far.csv", overwrite=True) as part:
+        with atomic_write(tmp_path / "far.csv", overwrite=True) as part:
             assert part.parent == folder
             part.write_text("half")
             raise OSError
@@ -97,7 +97,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
     with pytest.raises(OSError):  # noqa: PT011 - ours
         fail()
     assert (folder / "real.csv").read_text() == "old"
-    with whole_file(tmp_path / "far.csv", overwrite=True) as part:
+    with atomic_write(tmp_path / "far.csv", overwrite=True) as part:
         part.write_text("new")
     assert (folder / "real.csv").read_text() == "new"
     assert os.listdir(folder) == ["real.csv"]
@@ -108,7 +108,7 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
 
 def test_links_to_nothing_and_in_circles(tmp_path):
     (tmp_path / "ahead.csv").symlink_to("later.csv")
-    with whole_file(tmp_path / "ahead.csv") as part:
+    with atomic_write(tmp_path / "ahead.csv") as part:
         part.write_text("new")
     assert (tmp_path / "ahead.csv").is_symlink()
     assert (tmp_path / "later.csv").read_text() == "new"

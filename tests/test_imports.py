@@ -1,4 +1,4 @@
-"""What is imported only where it is used."""
+"""Modules that are imported only when they are used."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 """Print the lowest version that pyproject.toml allows of every run-time dependency.
 
-The output is a constraints file of pip: `make test-floor` installs from it, so that the versions
-which are tested are the versions which are declared.
+The output is a constraints file for pip. `make test-floor` installs with it, so that the declared
+versions are the tested ones.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import tomllib
 from pathlib import Path
 
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<floor>[\w.]+)")
-# Test tools and peers of the benchmark are no dependencies of a user: their newest versions do.
+# Users do not need the test tools and the packages of the benchmark: any version is fine.
 NOT_RUN_TIME = ("dev", "peers")
-# Users bring these tables themselves; they stand among the test tools, and their floor holds too.
+# Users install these packages themselves. They are listed with the test tools, but have a floor.
 BROUGHT_BY_USERS = ("polars",)
 
 

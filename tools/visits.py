@@ -22,8 +22,8 @@ from polyspan.images import denoise_image
 ROOT = Path(polyspan.__file__).parent
 
 
-def counted(frame: FrameType | None) -> str:
-    """Return the file of ours that a frame is in, or nothing where it is not counted."""
+def counted_file(frame: FrameType | None) -> str:
+    """Return the polyspan file of a frame, or an empty text if the frame is not counted."""
     path = Path("" if frame is None else frame.f_code.co_filename)
     file = str(path.relative_to(ROOT)) if ROOT in path.parents else ""
     return "" if file == "arrays.py" or file.startswith("geometry") else file
@@ -32,18 +32,18 @@ def counted(frame: FrameType | None) -> str:
 def visited(run: Callable[[], Any]) -> tuple[dict[str, set[str]], int]:
     """Return the functions that a call visits by their file, and the steps between files.
 
-    A step is a pair of files of which a function of the first calls one of the second.
+    A step is a pair of files: a function of the first file calls a function of the second.
     """
-    run()  # imports what it needs
+    run()  # a first run, so that imports are not counted
     found: dict[str, set[str]] = {}
     steps: set[tuple[str, str]] = set()
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        file = counted(frame)
+        file = counted_file(frame)
         if event != "call" or not file or frame.f_code.co_name.startswith("<"):
             return
         found.setdefault(file, set()).add(frame.f_code.co_qualname)
-        caller = counted(frame.f_back)
+        caller = counted_file(frame.f_back)
         if caller and caller != file:
             steps.add((caller, file))
 
@@ -56,7 +56,7 @@ def visited(run: Callable[[], Any]) -> tuple[dict[str, set[str]], int]:
 
 
 def calls() -> dict[str, tuple[Callable[[], Any], type | None]]:
-    """Return what is counted, and the estimator that it belongs to."""
+    """Return the calls to count, each with the class of its estimator."""
     import dask
     import dask.array as da
 
@@ -81,7 +81,7 @@ def calls() -> dict[str, tuple[Callable[[], Any], type | None]]:
 
 
 def own_classes(kind: type) -> int:
-    """Return how many classes of ours stand above one."""
+    """Return how many base classes of an estimator are defined in polyspan."""
     return sum(base.__module__.startswith("polyspan") for base in kind.__mro__[1:])
 
 

@@ -1,1 +1,1 @@
-"""The paper's tables and figures: one file each, a registry, and a runner that can resume."""
+"""The paper's experiments: one file for each table and figure, and their common helpers."""

@@ -19,10 +19,10 @@ def smaller_errors(
     second: Mapping[str, Any],
     levels: Sequence[int] | None = None,
 ) -> Claim:
-    """Check that the errors of one method are below those of another, on the draws of both.
+    """Check that the first method has smaller errors than the second, on the draws that both have.
 
-    Decided by the mean over the levels of test noise; the evidence also tells at how many levels
-    the mean over draws is smaller.
+    The mean over the levels of test noise decides. The evidence also says at how many levels the
+    mean over draws is smaller.
     """
     one, other = by_draw(records, "errors", **first), by_draw(records, "errors", **second)
     common = sorted(one.keys() & other.keys())

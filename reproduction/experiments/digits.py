@@ -8,22 +8,22 @@ from reproduction.experiments.source import REAL, Source
 from reproduction.run.records import Params
 from reproduction.run.runner import trial_seed
 
-#: Training samples of each digit, of the first 200.
+#: Number of training samples of each digit, out of the first 200.
 TRAINING = 120
 
 
 def select(
     params: Params, source: Source, digits: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return training samples, their labels, and the samples that are left for testing."""
+    """Return training samples, their labels, and the remaining samples for testing."""
     groups = source.digits(params.get("data", REAL))
-    share = 0.6 if params["size"] == "full" else 0.25
+    fraction = 0.6 if params["size"] == "full" else 0.25
     chosen, labels, left = [], [], []
     for k, digit in enumerate(digits):
         X = groups[digit]
         rng = np.random.RandomState(trial_seed("digits", digit, params["draw"]))
         order = rng.permutation(len(X))
-        n = TRAINING if len(X) == 200 and params["size"] == "full" else int(share * len(X))
+        n = TRAINING if len(X) == 200 and params["size"] == "full" else int(fraction * len(X))
         chosen.append(X[order[:n]])
         labels += [k] * n
         rest = order[n:] if params["size"] == "full" else order[n : n + 20]

@@ -1,4 +1,4 @@
-"""Fig. 1: distances between the subspaces of faces, true ones and those that SSC learns."""
+"""Fig. 1: distances between subspaces of faces, the true ones and those that SSC learns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from polyspan.metrics import subspace_distance
 from reproduction.experiments.source import REAL, STAND_IN, Source
 from reproduction.experiments.systems import build, fit
-from reproduction.experiments.tools import chosen, finished, size_at, value, with_noise
+from reproduction.experiments.tools import finished, matching, size_at, value, with_noise
 from reproduction.registry import Experiment, register
 from reproduction.run.records import Params, Record
 from reproduction.run.runner import trial_seed
@@ -36,7 +36,10 @@ S = 9
 
 
 def trials(scale: str) -> list[Params]:
-    """Return the true distances under every reading, and learned ones for both pairs."""
+    """Return trials of the true distances for every preprocessing, and of the learned distances.
+
+    The paper does not say how images were scaled down and normalised: READINGS are its readings.
+    """
     size = size_at(scale)
     found: list[Params] = [
         {"draw": 0, "size": size, "task": "true", "downsampling": down, "scaling": scaling}
@@ -102,7 +105,7 @@ def _pair(params: Params, source: Source) -> tuple[np.ndarray, np.ndarray]:
 
 
 def summarise(records: Sequence[Record], source: Source) -> Section:
-    """Tell which pairs come near the published distances and what is learned from them."""
+    """Show the pairs nearest to the published distances, and the distances learned from them."""
     kind = str(records[0].params.get("data", STAND_IN)) if records else STAND_IN
     section = Section(
         id="fig1",
@@ -112,13 +115,13 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         "ones (a), different ones (b); and between the subspaces learned from their images with "
         "noise of power .1.",
         rows=[*_true_rows(records), *_learned_rows(records)],
-        claims=[_claim(records), _ours_claim(records)],
+        claims=[_ssc_claim(records), _ours_claim(records)],
         panels=[_faces(records, source, kind)],
         source=source.describe("faces", kind),
         stand_in=kind == STAND_IN,
         notes=[
-            "The paper does not say who is in the picture, how the images were scaled down, or "
-            "with which α_z SSC ran (40 here, as in Fig. 6). The pairs here are those whose true "
+            "The paper does not say which subjects are shown, how the images were scaled down, or "
+            "which α_z SSC had (40 here, as in Fig. 6). The pairs here are those whose true "
             "distance is nearest to the published one (bicubic, not scaled), out of all pairs: "
             "agreement of the true distances is therefore no evidence."
         ],
@@ -130,13 +133,13 @@ def _true_rows(records: Sequence[Record]) -> list[Row]:
     rows = []
     for pair, (published, _) in PUBLISHED.items():
         for down, scaling in READINGS:
-            found = chosen(records, task="true", downsampling=down, scaling=scaling)
+            found = matching(records, task="true", downsampling=down, scaling=scaling)
             name = f"({pair}) true distance, {down}, {scaling}"
             if not found or found[0].results is None:
                 rows.append(Row(name, published, None, verdict=NOT_REACHABLE))
                 continue
             i, j, distance = found[0].results["nearest pairs"][pair]
-            note = f"nearest pair of all: rows {int(i)} and {int(j)}; chosen to be near"
+            note = f"rows {int(i)} and {int(j)}, chosen as the pair nearest to the published number"
             number = Value(float(distance), float("nan"), 1)
             rows.append(Row(name, published, number, verdict=NOT_REACHABLE, note=note))
     return rows
@@ -156,12 +159,12 @@ def _learned_rows(records: Sequence[Record]) -> list[Row]:
     return rows
 
 
-def _claim(records: Sequence[Record]) -> Claim:
+def _ssc_claim(records: Sequence[Record]) -> Claim:
     text = (
         "SSC learns two similar subspaces as far apart as two different ones: from noisy images "
         "it overstates the distance of (a) more than that of (b)."
     )
-    return _overstated(records, text, "SSC")
+    return _overstated_claim(records, text, "SSC")
 
 
 def _ours_claim(records: Sequence[Record]) -> Claim:
@@ -182,7 +185,7 @@ def _ours_claim(records: Sequence[Record]) -> Claim:
     return Claim(text, HOLDS if gaps["ours"] < gaps["SSC"] else DOES_NOT_HOLD, evidence)
 
 
-def _overstated(records: Sequence[Record], text: str, method: str) -> Claim:
+def _overstated_claim(records: Sequence[Record], text: str, method: str) -> Claim:
     gaps = {}
     for pair in PUBLISHED:
         where = {"task": "learn", "pair": pair, "method": method}
@@ -191,8 +194,8 @@ def _overstated(records: Sequence[Record], text: str, method: str) -> Claim:
             return Claim(text, CANNOT_TELL, "no trial of it has run at this scale")
         gaps[pair] = (learned.mean, truth.mean)
     evidence = "; ".join(f"({p}) learned {x:.4f}, true {y:.4f}" for p, (x, y) in gaps.items())
-    told = gaps["a"][0] - gaps["a"][1] > gaps["b"][0] - gaps["b"][1]
-    return Claim(text, HOLDS if told else DOES_NOT_HOLD, evidence)
+    holds = gaps["a"][0] - gaps["a"][1] > gaps["b"][0] - gaps["b"][1]
+    return Claim(text, HOLDS if holds else DOES_NOT_HOLD, evidence)
 
 
 def _faces(records: Sequence[Record], source: Source, kind: str) -> Panel:

@@ -36,7 +36,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         image, _, _ = source.scene(found["kind"], name)
         rows, columns = found["shape"]
         caption = (
-            f"({'ab'[len(pictures)]}) {rows}×{columns} pixels, {found['train']} patches a half"
+            f"({'ab'[len(pictures)]}) {rows}×{columns} pixels, {found['train']} patches per half"
         )
         pictures.append(Picture(image[::2, ::2], caption))
         lines.append(source.describe(name, found["kind"]))
@@ -44,8 +44,8 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         id="fig3",
         title="The city scenes",
         where="Fig. 3",
-        text="Patches of 30×20 pixels from the left half are learned from, those of the right half "
-        "are denoised. The paper has 722 and 950 patches in each half.",
+        text="Methods learn from patches of 30×20 pixels of the left half and denoise those of the "
+        "right half. The paper has 722 and 950 patches in each half.",
         panels=[Panel("The photographs", pictures=pictures)],
         source=" ".join(lines),
         stand_in=STAND_IN in kinds or REAL not in kinds,

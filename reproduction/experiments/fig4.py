@@ -1,4 +1,4 @@
-"""Fig. 4: the San Francisco City Hall, complete and incomplete, and the weight λ."""
+"""Fig. 4: the San Francisco City Hall, with complete and missing entries, and the weight λ."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from reproduction.experiments.claims import smaller_errors
 from reproduction.experiments.scene_summary import (
     complete_panel,
     number_rows,
-    order_claims,
     pca_notes,
     pca_rows,
+    ranking_claims,
     scene_trials,
     spread_rows,
 )
@@ -38,26 +38,26 @@ from reproduction.sections import (
     Section,
 )
 
-SHARES = (0.1, 0.3, 0.5)
+FRACTIONS = (0.1, 0.3, 0.5)
 LAMS = (2.0, 4.0, 6.0, 10.0, 20.0)
 ADAPTIVE_LAMS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 DRAWS = {"smoke": 1, "quick": 1, "standard": 3, "paper": 50}
 MISSING_STARTS = 2
 STEP = {**SMALL_STEP, "n_init": MISSING_STARTS}
-#: How many subspaces the methods find by themselves, as published, for each level of noise.
+#: Published range of the number of subspaces that each method finds, for each level of noise.
 OWN = {"SSC": ((1, 1), (1, 1)), "RSSC": ((4, 5), (4, 5)), "TSC": ((6, 9), (1, 1))}
 
 
 def trials(scale: str) -> list[Params]:
-    """Return every method, share and λ on every draw of noise."""
+    """Return every method, fraction and λ on every draw of noise."""
     found = scene_trials(scale, DRAWS[scale], alpha=40.0, pca=(10, 20))
     for k in range(DRAWS[scale]):
         for noise in NOISES:
             base: Params = {"draw": k, "size": size_at(scale), "noise": noise}
-            for share in SHARES:
-                some = {**base, "missing": share}
+            for fraction in FRACTIONS:
+                some = {**base, "missing": fraction}
                 # λ=4 with a tenth missing is also a point of the curves over λ.
-                lams = LAMS if share == SHARES[0] else (4.0,)
+                lams = LAMS if fraction == FRACTIONS[0] else (4.0,)
                 for lam in lams:
                     options = {"options": {"lam": lam}, "starts": MISSING_STARTS}
                     found.append({**some, "method": "rMiCUSaL", **options})
@@ -80,7 +80,7 @@ def run(params: Params, source: Source) -> dict[str, Any]:
 
 
 def summarise(records: Sequence[Record], source: Source) -> Section:
-    """Draw the six panels and check what the text says."""
+    """Draw the six panels and check the claims of the text."""
     kind = str(records[0].params.get("data", STAND_IN)) if records else STAND_IN
     published = {"MiCUSaL": 0.00015, "K-sub": 0.00045}
     section = Section(
@@ -88,16 +88,16 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         title="San Francisco City Hall",
         where="Fig. 4",
         text="722 patches of 30×20 pixels from each half of the picture, of norm 1; noise of power "
-        ".02 or .05 on those learned from. L=5 and s=12 for all but aMiCUSaL, which finds its own. "
+        ".02 or .05 on the training patches. L=5 and s=12, except for aMiCUSaL, which finds both. "
         "10 starts for complete data (SAC+BK-SVD 2), 2 for missing entries; k-GROUSE with a step "
-        "of .1. The paper prints curves, no numbers, but for standard deviations, L and s.",
+        "of .1. Apart from standard deviations, L and s, the paper prints curves and no numbers.",
         rows=[
             *number_rows(records, (4, 5), (11, 13), OWN),
             *spread_rows(records, published),
             *pca_rows(records, 10, (10, 20)),
             *_missing_rows(records),
         ],
-        claims=[*order_claims(records), *_missing_claims(records), *_adaptive_claims(records)],
+        claims=[*ranking_claims(records), *_missing_claims(records), *_adaptive_claims(records)],
         panels=[
             panel
             for noise in NOISES
@@ -113,8 +113,8 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
             *pca_notes(records, (10, 20)),
             "It is not known whether this is the paper's own photograph. Algorithm 2 cuts the "
             "dimension by a maximum-likelihood estimate, which depends on the picture; the "
-            "numbers that SSC, RSSC and TSC find are widest gaps of a spectrum, which a small "
-            "change of the graph moves.",
+            "numbers that SSC, RSSC and TSC find are the widest gaps of a spectrum, which a small "
+            "change of the graph can move.",
         ],
     )
     return finished(section, records)
@@ -123,12 +123,12 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
 def _missing_rows(records: Sequence[Record]) -> list[Row]:
     rows = []
     for noise in NOISES:
-        for share in SHARES:
+        for fraction in FRACTIONS:
             for method, options in (("rMiCUSaL", {"lam": 4.0}), ("kGROUSE", STEP)):
-                some = {"noise": noise, "missing": share}
+                some = {"noise": noise, "missing": fraction}
                 found = mean_value(records, "errors", method=method, options=options, **some)
                 ours = mean_value(records, "errors", method="ours, missing", **some)
-                name = f"mean error of {method}, {share:.0%} missing, σ_tr²={noise:g}"
+                name = f"mean error of {method}, {fraction:.0%} missing, σ_tr²={noise:g}"
                 rows.append(Row(name, None, found, ours, improved_by="annealed"))
     return rows
 
@@ -136,12 +136,12 @@ def _missing_rows(records: Sequence[Record]) -> list[Row]:
 def _missing_claims(records: Sequence[Record]) -> list[Claim]:
     claims = []
     for noise in NOISES:
-        for share in SHARES:
+        for fraction in FRACTIONS:
             for peer, options in (("kGROUSE", STEP), ("GROUSE", GOOD_STEP)):
-                some = {"noise": noise, "missing": share}
+                some = {"noise": noise, "missing": fraction}
                 claims.append(
                     smaller_errors(
-                        f"With {share:.0%} missing, rMiCUSaL denoises better than {peer} "
+                        f"With {fraction:.0%} missing, rMiCUSaL denoises better than {peer} "
                         f"(σ_tr²={noise:g}).",
                         records,
                         {"method": "rMiCUSaL", "options": {"lam": 4.0}, **some},
@@ -152,12 +152,12 @@ def _missing_claims(records: Sequence[Record]) -> list[Claim]:
 
 
 def _adaptive_claims(records: Sequence[Record]) -> list[Claim]:
-    """Check what the text says about λ in aMiCUSaL and in rMiCUSaL."""
+    """Check the claims about λ in aMiCUSaL and in rMiCUSaL."""
     small = [lam for lam in ADAPTIVE_LAMS if lam <= 2]
     large = [lam for lam in ADAPTIVE_LAMS if lam >= 6]
     claims = [
-        _numbers(records, "aMiCUSaL with λ of 1 or 2 returns 2 or 3 subspaces.", small, 2, 3),
-        _numbers(
+        _count_claim(records, "aMiCUSaL with λ of 1 or 2 returns 2 or 3 subspaces.", small, 2, 3),
+        _count_claim(
             records, "aMiCUSaL with λ of 6 or more returns at least 6 subspaces.", large, 6, 8
         ),
     ]
@@ -165,11 +165,11 @@ def _adaptive_claims(records: Sequence[Record]) -> list[Claim]:
         text = f"rMiCUSaL with a tenth missing: λ=4 denoises better than λ=2 (σ_tr²={noise:g})."
         some = {"noise": noise, "missing": 0.1, "method": "rMiCUSaL"}
         first, second = ({**some, "options": {"lam": lam}} for lam in (4.0, 2.0))
-        claims += [smaller_errors(text, records, first, second), _alike(records, noise)]
+        claims += [smaller_errors(text, records, first, second), _similar_claim(records, noise)]
     return claims
 
 
-def _alike(records: Sequence[Record], noise: float) -> Claim:
+def _similar_claim(records: Sequence[Record], noise: float) -> Claim:
     text = f"rMiCUSaL with λ of 4 and 6 are very similar (σ_tr²={noise:g})."
     some = {"noise": noise, "missing": 0.1, "method": "rMiCUSaL"}
     found = [mean_value(records, "errors", **some, options={"lam": lam}) for lam in (4.0, 6.0)]
@@ -180,7 +180,7 @@ def _alike(records: Sequence[Record], noise: float) -> Claim:
     return Claim(text, HOLDS if gap < 0.05 else DOES_NOT_HOLD, evidence)
 
 
-def _numbers(
+def _count_claim(
     records: Sequence[Record], text: str, lams: Sequence[float], low: int, high: int
 ) -> Claim:
     found: list[int] = []
@@ -189,23 +189,23 @@ def _numbers(
         found += by_draw(records, "L", **where).values()
     if not found:
         return Claim(text, CANNOT_TELL, "no trial of it has run at this scale")
-    told = all(low <= number <= high for number in found)
-    return Claim(text, HOLDS if told else DOES_NOT_HOLD, f"L = {', '.join(map(str, found))}")
+    holds = all(low <= number <= high for number in found)
+    return Claim(text, HOLDS if holds else DOES_NOT_HOLD, f"L = {', '.join(map(str, found))}")
 
 
 def _missing_panel(records: Sequence[Record], noise: float) -> Panel:
     lines = []
-    for share in SHARES:
-        some = {"noise": noise, "missing": share}
+    for fraction in FRACTIONS:
+        some = {"noise": noise, "missing": fraction}
         for method, options in (
             ("rMiCUSaL", {"lam": 4.0}),
             ("kGROUSE", STEP),
             ("GROUSE", GOOD_STEP),
         ):
             where = {"method": method, "options": options, **some}
-            lines.append(curve(records, f"{method} {share:.0%}", LEVELS, "errors", where=where))
+            lines.append(curve(records, f"{method} {fraction:.0%}", LEVELS, "errors", where=where))
         mine = {"method": "ours, missing", **some}
-        label = f"polyspan default {share:.0%}"
+        label = f"polyspan default {fraction:.0%}"
         lines.append(curve(records, label, LEVELS, "errors", where=mine, ours=True))
     letter = "b" if noise == NOISES[0] else "e"
     title = f"({letter}) missing entries, σ_tr²={noise:g}"

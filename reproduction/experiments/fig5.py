@@ -9,21 +9,21 @@ from typing import Any
 from reproduction.experiments.scene_summary import (
     complete_panel,
     number_rows,
-    order_claims,
     pca_notes,
     pca_rows,
+    ranking_claims,
     scene_trials,
     spread_rows,
 )
 from reproduction.experiments.scenes import NOISES, scene_run
 from reproduction.experiments.source import STAND_IN, Source
-from reproduction.experiments.tools import finished, untold
+from reproduction.experiments.tools import finished, without_verdicts
 from reproduction.registry import Experiment, register
 from reproduction.run.records import Params, Record
 from reproduction.sections import Section
 
 DRAWS = {"smoke": 1, "quick": 1, "standard": 3, "paper": 50}
-#: How many subspaces the methods find by themselves, as published, for each level of noise.
+#: Published range of the number of subspaces that each method finds, for each level of noise.
 OWN = {"SSC": ((1, 1), (1, 1)), "RSSC": ((7, 8), (7, 8)), "TSC": ((4, 4), (1, 1))}
 
 
@@ -38,7 +38,7 @@ def run(params: Params, source: Source) -> dict[str, Any]:
 
 
 def summarise(records: Sequence[Record], source: Source) -> Section:
-    """Draw both panels and check what the text says."""
+    """Draw both panels and check the claims of the text."""
     kind = str(records[0].params.get("data", STAND_IN)) if records else STAND_IN
     panels = [complete_panel(records, noise, (10, 20)) for noise in NOISES]
     section = Section(
@@ -46,24 +46,24 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         title="The second city scene",
         where="Fig. 5",
         text="950 patches of 30×20 pixels from each half of the picture, of norm 1; noise of power "
-        ".02 or .05 on those learned from. L=5 and s=12 for all but aMiCUSaL, which finds its own.",
+        ".02 or .05 on the training patches. L=5 and s=12, except for aMiCUSaL, which finds both.",
         rows=[
             *number_rows(records, (5, 6), (11, 12), OWN),
             *spread_rows(records, {"MiCUSaL": 0.00023, "K-sub": 0.00037}),
             *pca_rows(records, 10, (10, 20)),
         ],
-        claims=order_claims(records),
+        claims=ranking_claims(records),
         panels=[replace(panel, title=panel.title.replace("(d)", "(b)")) for panel in panels],
         source=source.describe("street", kind),
         stand_in=kind == STAND_IN,
         notes=[
             *pca_notes(records, (10, 20)),
-            "Another picture than the paper's: its Paris City Hall could not be found. Numbers of "
-            "subspaces that depend on the picture need not agree.",
+            "The picture is not the paper's: its photograph of the Paris City Hall was not found. "
+            "Numbers of subspaces that depend on the picture may differ.",
         ],
     )
     if kind != STAND_IN:
-        section = untold(section, "another picture than the paper's", claims=False)
+        section = without_verdicts(section, "another picture than the paper's", claims=False)
     return finished(section, records)
 
 

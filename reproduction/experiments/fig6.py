@@ -39,7 +39,7 @@ LEVELS = (0.2, 0.3, 0.4, 0.5)
 TRAINING_NOISE = 0.2
 STARTS = 8
 DRAWS = {"smoke": 1, "quick": 3, "standard": 10, "paper": 100}
-#: Rows of the file. The paper's 22, 28, 30 may be positions or names of folders (14 is missing).
+#: Rows of the file. The paper's 22, 28, 30 may be positions, or names of folders (there is no 14).
 GROUPS = {
     "5, 6, 8": (4, 5, 7),
     "22, 28, 30 (positions)": (21, 27, 29),
@@ -48,7 +48,7 @@ GROUPS = {
 PEERS = ("SAC+BK-SVD", "K-sub", "SSC", "RSSC", "TSC")
 METHODS = ("MiCUSaL", *PEERS, "ours")
 SPREADS = dict(zip(GROUPS, ((0.0013, 0.002), (0.0012, 0.0019), (0.0012, 0.0019)), strict=True))
-#: At σ_te²=.2, from an implementation that was written before this one.
+#: Errors at σ_te²=.2 for each group, from an earlier implementation.
 EXPECTED = {
     "MiCUSaL": (0.0994, 0.0856, 0.1243),
     "K-sub": (0.1090, 0.0988, 0.1364),
@@ -80,7 +80,7 @@ def halves(params: Params, source: Source) -> tuple[np.ndarray, np.ndarray]:
     """Return half of the images of three subjects for learning and the others for testing."""
     subjects: tuple[int, ...] = GROUPS[params["group"]]
     faces = source.faces(params.get("data", REAL))
-    if len(faces) == 10:  # digits stand in
+    if len(faces) == 10:  # digits are used instead of faces
         subjects = tuple(range(3)) if params["group"] == "5, 6, 8" else tuple(range(3, 6))
     X = faces[list(subjects)].astype(float)
     if params["size"] == "small":
@@ -101,7 +101,7 @@ def run(params: Params, source: Source) -> dict[str, Any]:
     seed = trial_seed("starts", "faces", params["draw"]) % 2**31
     tests = (test, LEVELS, "faces", params["group"], params["draw"])
     if params["method"] == "PCA":
-        return {"errors": denoising_errors(PCA(Y).at(int(params["dimension"])), *tests)}
+        return {"errors": denoising_errors(PCA(Y).projection(int(params["dimension"])), *tests)}
     s = 4 if params["size"] == "small" else 9
     model = build(params["method"], 3, s, seed, **params["options"])
     if not params.get("starts"):
@@ -113,15 +113,15 @@ def run(params: Params, source: Source) -> dict[str, Any]:
 
 
 def summarise(records: Sequence[Record], source: Source) -> Section:
-    """Draw the panels, for both readings of the second group, and check the claims."""
+    """Draw the panels, the second group in both readings, and check the claims."""
     kind = str(records[0].params.get("data", STAND_IN)) if records else STAND_IN
     section = Section(
         id="fig6",
         title="Faces under changing light",
         where="Fig. 6",
         text="Three subjects, 32 images of each for learning and 32 for testing, 48×42 pixels, of "
-        "norm 1, noise of power .2 on those learned from; L=3, s=9, λ=2. Which subjects 22, 28 and "
-        "30 are is not known: positions in the list, or names of folders, which lack 14.",
+        "norm 1, noise of power .2 on the training images; L=3, s=9, λ=2. It is not known whether "
+        "22, 28 and 30 are positions in the list or names of folders (there is no folder 14).",
         rows=[*_spread_rows(records), *_error_rows(records)],
         claims=_claims(records),
         panels=[_faces(source, kind), *(_panel(records, group) for group in GROUPS)],

@@ -43,10 +43,10 @@ from reproduction.sections import (
 LEVELS = (0.2, 0.3, 0.4, 0.5)
 DIGITS = (0, 4)
 LAMS = (1.0, 4.0, 20.0, 100.0)
-SHARES = (0.1, 0.2)
+FRACTIONS = (0.1, 0.2)
 DRAWS = {"smoke": 1, "quick": 3, "standard": 10, "paper": 200}
 S = 45
-#: At each level, from an implementation that was written before this one.
+#: Errors at each level, from an earlier implementation.
 EXPECTED = {
     "MC-KUSaL, λ=4": (0.137, 0.147, 0.157, 0.166),
     "MC-KUSaL, λ=100": (0.128, 0.138, 0.148, 0.157),
@@ -66,7 +66,7 @@ def trials(scale: str) -> list[Params]:
         *(f"MC-KUSaL, λ={lam:g}" for lam in LAMS),
         *COMPLETE[1:],
         *OURS,
-        *(f"{name} {share:.0%}" for share in SHARES for name in ("rMC-KUSaL", "rKPCA")),
+        *(f"{name} {fraction:.0%}" for fraction in FRACTIONS for name in ("rMC-KUSaL", "rKPCA")),
     ]
     return [
         {"draw": k, "size": size_at(scale), "method": method}
@@ -76,8 +76,8 @@ def trials(scale: str) -> list[Params]:
 
 
 def run(params: Params, source: Source) -> dict[str, Any]:
-    """Learn by one method and denoise the samples that are left."""
-    # As in the paper twenty selections, and several draws of test noise for each.
+    """Learn by one method and denoise the test samples."""
+    # As in the paper: twenty selections of samples, with several draws of test noise for each.
     train, _, test = select({**params, "draw": params["draw"] % 20}, source, DIGITS)
     seed = trial_seed("digits", params["draw"]) % 2**31
     s, method = dimension(params, S), params["method"]
@@ -89,24 +89,24 @@ def run(params: Params, source: Source) -> dict[str, Any]:
             lam = float(method.split("=")[1])
             model: Any = MCKUSaL(2, s, lam=lam, init="gkiop", n_init=3, **common).fit(train)
         elif method == "kernel k-means":
-            model = _ByCluster(train, s, seed)
+            model = _KernelPCAPerCluster(train, s, seed)
         elif method == "KPCA-Fix":
             model = KernelPCADenoiser(s, gamma=0.25).fit(train)
         elif method in OURS:
-            model = _chosen(method, train, params, common)
+            model = _fit_chosen(method, train, params, common)
         elif method == "KPCA-Oracle":
             return _oracle(train, test, params, None)
         elif method.startswith("rKPCA"):
             return _oracle(train, test, params, float(method[5:-1]) / 100)
         else:
-            share = float(method.removeprefix("rMC-KUSaL ")[:-1]) / 100
-            holes = mask_entries(train, share, random_state=seed)
+            fraction = float(method.removeprefix("rMC-KUSaL ")[:-1]) / 100
+            holes = mask_entries(train, fraction, random_state=seed)
             model = RobustMCKUSaL(2, s, lam=4.0, init="gkiop", n_init=3, **common).fit(holes)
         return {"errors": denoising_errors(model, *tests)}
 
 
-class _ByCluster:
-    """Kernel k-means, and in each cluster kernel PCA, as the paper compares with."""
+class _KernelPCAPerCluster:
+    """Kernel k-means with kernel PCA in each cluster, a method that the paper compares with."""
 
     def __init__(self, train: np.ndarray, s: int, seed: int) -> None:
         self._clusters = KernelKMeans(2, gamma=0.25, random_state=seed).fit(train)
@@ -121,8 +121,8 @@ class _ByCluster:
         return out
 
 
-def _chosen(method: str, train: np.ndarray, params: Params, common: dict[str, Any]) -> Any:
-    """Return our model with the dimension (and λ) that held-out samples with noise choose."""
+def _fit_chosen(method: str, train: np.ndarray, params: Params, common: dict[str, Any]) -> Any:
+    """Return our model, its dimension (and λ) chosen by denoising held-out samples."""
     if method == "KPCA, chosen":
         model = KernelPCADenoiser("noise", noise=LEVELS, gamma=0.25, random_state=0)
         return model.fit(train)
@@ -137,7 +137,7 @@ def _chosen(method: str, train: np.ndarray, params: Params, common: dict[str, An
 def _oracle(
     train: np.ndarray, test: np.ndarray, params: Params, missing: float | None
 ) -> dict[str, Any]:
-    """Run kernel PCA with the dimension that sees the clean test samples."""
+    """Run kernel PCA with the best dimension for the clean test samples (an oracle)."""
     noisy = [with_noise(test, level, "test", level, "digits", params["draw"]) for level in LEVELS]
     dims = oracle_dimensions(train, test, noisy, gamma=0.25)
     errors = []
@@ -153,7 +153,7 @@ def _oracle(
 
 
 def summarise(records: Sequence[Record], source: Source) -> Section:
-    """Draw the three panels and check what the text says."""
+    """Draw the three panels and check the claims of the text."""
     kind = str(records[0].params.get("data", STAND_IN)) if records else STAND_IN
     section = Section(
         id="fig7",
@@ -161,7 +161,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         where="Fig. 7",
         text="Digits 0 and 4, 120 samples of each for learning (without noise) and 80 for testing; "
         "exp(-‖x-y‖²/4), L=2, s=45, 3 random starts. KPCA-Oracle and rKPCA have the dimension that "
-        "the clean test samples tell. The paper prints curves, no numbers.",
+        "is best for the clean test samples. The paper prints curves, no numbers.",
         rows=_rows(records),
         claims=_claims(records),
         panels=[
@@ -170,7 +170,11 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
             _panel(
                 records,
                 "(c) missing entries",
-                [f"{name} {share:.0%}" for share in SHARES for name in ("rMC-KUSaL", "rKPCA")],
+                [
+                    f"{name} {fraction:.0%}"
+                    for fraction in FRACTIONS
+                    for name in ("rMC-KUSaL", "rKPCA")
+                ],
             ),
         ],
         source=source.describe("usps", kind),
@@ -184,7 +188,7 @@ def _rows(records: Sequence[Record]) -> list[Row]:
     rows = []
     ours = mean_value(records, "errors", method="ours, chosen")
     names = [*COMPLETE[:1], "MC-KUSaL, λ=100", *COMPLETE[1:], "KPCA, chosen"]
-    names += [f"{name} {share:.0%}" for share in SHARES for name in ("rMC-KUSaL", "rKPCA")]
+    names += [f"{name} {fraction:.0%}" for fraction in FRACTIONS for name in ("rMC-KUSaL", "rKPCA")]
     for name in names:
         found = mean_value(records, "errors", method=name)
         line = curve(records, name, LEVELS, "errors", where={"method": name})
@@ -206,12 +210,12 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
     for peer in COMPLETE[1:]:
         text = f"MC-KUSaL (λ=4) denoises better than {peer} for σ_te² from .3."
         claims.append(smaller_errors(text, records, printed, {"method": peer}, (1, 2, 3)))
-    claims.append(_second_best(records))
-    for share in SHARES:
-        first, second = ({"method": f"{name} {share:.0%}"} for name in ("rMC-KUSaL", "rKPCA"))
-        text = f"With {share:.0%} missing, rMC-KUSaL is better than rKPCA at strong noise."
+    claims.append(_second_best_claim(records))
+    for fraction in FRACTIONS:
+        first, second = ({"method": f"{name} {fraction:.0%}"} for name in ("rMC-KUSaL", "rKPCA"))
+        text = f"With {fraction:.0%} missing, rMC-KUSaL is better than rKPCA at strong noise."
         claims.append(smaller_errors(text, records, first, second, levels=(3,)))
-        text = f"With {share:.0%} missing, rKPCA is better than rMC-KUSaL at weak noise."
+        text = f"With {fraction:.0%} missing, rKPCA is better than rMC-KUSaL at weak noise."
         claims.append(smaller_errors(text, records, second, first, levels=(0,)))
     strong, weak = {"method": "MC-KUSaL, λ=100"}, {"method": "MC-KUSaL, λ=1"}
     text = "A larger λ slightly improves denoising at strong noise (λ=100 against 1)."
@@ -220,7 +224,7 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
     return [*claims, smaller_errors(text, records, weak, strong, levels=(0,))]
 
 
-def _second_best(records: Sequence[Record]) -> Claim:
+def _second_best_claim(records: Sequence[Record]) -> Claim:
     text = "At σ_te²=.2 MC-KUSaL (λ=4) is the second best of all."
     found = {}
     for name in COMPLETE:
@@ -234,17 +238,17 @@ def _second_best(records: Sequence[Record]) -> Claim:
 
 
 def _notes(records: Sequence[Record]) -> list[str]:
-    """Set the models whose dimension held-out noise chooses beside the oracle."""
+    """Compare the oracle with models whose dimension is chosen by denoising held-out samples."""
     notes = ["The paper's pre-image for a polynomial kernel with missing data lacks N/|r|."]
     names = {"ours, chosen": "MC-KUSaL", "KPCA, chosen": "kernel PCA", "KPCA-Oracle": "the oracle"}
     lines = {n: curve(records, n, LEVELS, "errors", where={"method": n}) for n in names}
-    told = [
+    texts = [
         f"{names[n]} " + " ".join(f"{y:.3f}" for y in line.y)
         for n, line in lines.items()
         if line is not None
     ]
-    if len(told) == len(names):
-        notes.append("With dimensions that held-out samples with noise choose: " + ", ".join(told))
+    if len(texts) == len(names):
+        notes.append("Dimensions chosen by denoising held-out samples: " + ", ".join(texts))
     return notes
 
 

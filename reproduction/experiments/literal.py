@@ -1,4 +1,4 @@
-"""Algorithm 3 of the paper, line by line, in NumPy: what our solvers are measured against."""
+"""Algorithm 3 of the paper, line by line, in NumPy: the reference for the times of our solvers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def sweep(
     members: np.ndarray,
     steps: np.ndarray,
 ) -> np.ndarray:
-    """Take one rank-one step for every member (steps 12 to 16)."""
+    """Take one rank-one step for every member of a subspace (steps 12 to 16)."""
     for i in members:
         seen = ~missing[i]
         rows = basis[seen]
@@ -29,7 +29,7 @@ def sweep(
 
 
 def closeness_step(basis: np.ndarray, others: list[np.ndarray], step: float) -> np.ndarray:
-    """Move along the geodesic towards the others (steps 10 and 11), with its m×m matrix."""
+    """Move along the geodesic towards the other bases (steps 10 and 11); form its m×m matrix."""
     m = len(basis)
     A = sum(other @ other.T for other in others)
     delta = 2.0 * (np.eye(m) - basis @ basis.T) @ A @ basis
@@ -39,7 +39,7 @@ def closeness_step(basis: np.ndarray, others: list[np.ndarray], step: float) -> 
 
 
 def assign(bases: np.ndarray, values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Give every sample to the subspace that fits its observed entries best (steps 3 to 6)."""
+    """Assign every sample to the subspace that fits its observed entries best (steps 3 to 6)."""
     labels = np.empty(len(values), dtype=int)
     for i in range(len(values)):
         seen = ~missing[i]

@@ -1,4 +1,4 @@
-"""What Fig. 4 and Fig. 5 have in common: the complete data."""
+"""Trials, rows, claims and panels on complete data, for Fig. 4 and Fig. 5."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def number_rows(
     dimension: tuple[int, int],
     own: Mapping[str, Sequence[tuple[int, int]]],
 ) -> list[Row]:
-    """Return the numbers and dimensions of subspaces that methods find, and the published ones.
+    """Return rows of the numbers and dimensions of subspaces that methods find.
 
     `own` holds the published range of L for each level of training noise.
     """
@@ -74,17 +74,17 @@ def number_rows(
         where = {"method": "aMiCUSaL", "noise": noise, "options": {"lam": 4.0, "n_init": 10}}
         for key, (low, high) in (("L", subspaces), ("s", dimension)):
             found = list(by_draw(records, key, **where).values())
-            rows.append(_between(f"{key} of aMiCUSaL, σ_tr²={noise:g}", found, low, high))
+            rows.append(_range_row(f"{key} of aMiCUSaL, σ_tr²={noise:g}", found, low, high))
         for method, ranges in own.items():
             low, high = ranges[k]
             own_where = {"method": f"own L of {method}", "noise": noise}
             found = list(by_draw(records, "L", **own_where).values())
-            rows.append(_between(f"L that {method} finds, σ_tr²={noise:g}", found, low, high))
+            rows.append(_range_row(f"L that {method} finds, σ_tr²={noise:g}", found, low, high))
     return rows
 
 
-def _between(name: str, found: Sequence[float], low: int, high: int) -> Row:
-    """Judge a whole number that the paper gives as a range: every draw has to lie in it."""
+def _range_row(name: str, found: Sequence[float], low: int, high: int) -> Row:
+    """Judge a whole number that the paper gives as a range: every draw has to be inside."""
     published = f"{low}" if low == high else f"{low} to {high}"
     name, mean = f"{name} (published {published})", Value.of(found)
     if mean is None:
@@ -119,7 +119,9 @@ def pca_rows(records: Sequence[Record], published: int, dims: tuple[int, ...]) -
         )
         ours = mean_value(records, "errors", method="ours", noise=noise)
         for method in ("MiCUSaL", "aMiCUSaL", *PEERS):
-            mean = mean_value(records, "errors", method=method, noise=noise, **_fixed(method))
+            mean = mean_value(
+                records, "errors", method=method, noise=noise, **_adaptive_options(method)
+            )
             name = f"mean error of {method}, σ_tr²={noise:g}"
             rows.append(Row(name, None, mean, ours, improved_by="annealed"))
         for s in dims:
@@ -130,11 +132,11 @@ def pca_rows(records: Sequence[Record], published: int, dims: tuple[int, ...]) -
     return rows
 
 
-def _fixed(method: str) -> dict[str, object]:
+def _adaptive_options(method: str) -> dict[str, object]:
     return {"options": {"lam": 4.0, "n_init": 10}} if method == "aMiCUSaL" else {}
 
 
-def order_claims(records: Sequence[Record]) -> list[Claim]:
+def ranking_claims(records: Sequence[Record]) -> list[Claim]:
     """Check that MiCUSaL and aMiCUSaL denoise better than the others, and depend less on starts."""
     claims = []
     both = ({"method": name, "noise": NOISES[0]} for name in ("MiCUSaL", "K-sub"))
@@ -149,7 +151,7 @@ def order_claims(records: Sequence[Record]) -> list[Claim]:
                     smaller_errors(
                         f"{method} denoises better than {peer} (σ_tr²={noise:g}).",
                         records,
-                        {"method": method, "noise": noise, **_fixed(method)},
+                        {"method": method, "noise": noise, **_adaptive_options(method)},
                         {"method": peer, "noise": noise, **dims},
                     )
                 )
@@ -160,7 +162,7 @@ def complete_panel(records: Sequence[Record], noise: float, dims: tuple[int, ...
     """Draw the errors of all methods over the noise of the test samples."""
     lines = []
     for method in ("MiCUSaL", "aMiCUSaL", *PEERS):
-        where = {"method": method, "noise": noise, **_fixed(method)}
+        where = {"method": method, "noise": noise, **_adaptive_options(method)}
         lines.append(curve(records, method, LEVELS, "errors", where=where))
     for s in dims:
         where = {"method": "PCA", "noise": noise, "dimension": s}
@@ -175,11 +177,11 @@ def complete_panel(records: Sequence[Record], noise: float, dims: tuple[int, ...
 
 
 def pca_notes(records: Sequence[Record], dims: tuple[int, ...]) -> list[str]:
-    """Say where PCA of a larger dimension is better than every method with s=12."""
+    """Note where PCA of a larger dimension is better than every method with s=12."""
     notes = []
     for noise in NOISES:
         found = [
-            mean_value(records, "errors", method=method, noise=noise, **_fixed(method))
+            mean_value(records, "errors", method=method, noise=noise, **_adaptive_options(method))
             for method in ("MiCUSaL", "aMiCUSaL", "ours", *PEERS)
         ]
         means = [one.mean for one in found if one is not None]
@@ -192,6 +194,6 @@ def pca_notes(records: Sequence[Record], dims: tuple[int, ...]) -> list[str]:
             notes.append(
                 f"At σ_tr²={noise:g} PCA with {dims[-1]} components ({large.mean:.4f}) and PCA "
                 f"with 80 shrunk ones ({shrunk.mean:.4f}) denoise better than every union of "
-                f"subspaces here (best {min(means):.4f}): the order rests on the small dimension."
+                f"subspaces here (best {min(means):.4f}): the ranking depends on the dimension."
             )
     return notes

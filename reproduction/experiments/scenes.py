@@ -1,4 +1,4 @@
-"""Trials on patches of a photograph, for Fig. 4 and 5 and a part of Table III."""
+"""Trials on patches of a photograph, for Fig. 4, Fig. 5 and half of Table III."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def scene_run(params: Params, source: Source, needs: str) -> dict[str, Any]:
 
 
 def _pca(Y: np.ndarray, params: Params, tests: Callable[[Any], list[float]]) -> dict[str, Any]:
-    """Denoise by one subspace: of the estimated dimension, of fixed ones, and shrunk."""
+    """Denoise by PCA, plain and with shrinkage, and estimate the dimension."""
     components = PCA(Y)
     most = min(80, len(components.variances))
     projected = (Y - components.mean) @ components.rows[: min(20, most)].T
     estimated = estimate_dimension(projected, k1=6, k2=10)
     s = int(params["dimension"])
     return {
-        "errors": tests(components.at(min(s, most))),
+        "errors": tests(components.projection(min(s, most))),
         "estimated dimension": float(estimated),
         "shrunk": tests(lambda level: components.shrunk(most, params["noise"], level)),
     }

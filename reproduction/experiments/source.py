@@ -1,4 +1,4 @@
-"""The data of the experiments: the real files, or what comes with scikit-learn in their place."""
+"""The data of the experiments: the real files, or data of scikit-learn instead of them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from polyspan.datasets import (
 
 REAL, STAND_IN = "real", "stand-in"
 
-_NAMES = {
+_REAL_NAMES = {
     "usps": "USPS digits",
     "faces": "Extended Yale B faces",
     "scene": "The San Francisco City Hall photograph",
     "street": "A New York street, in place of the Paris City Hall photograph, which was not found",
 }
-_OTHERS = {
+_STAND_IN_NAMES = {
     "usps": "Scikit-learn's 8×8 digits stand in for USPS",
-    "faces": "Scikit-learn's 8×8 digits stand in for Extended Yale B, a digit for a subject",
+    "faces": "Scikit-learn's 8×8 digits stand in for Extended Yale B, each digit for one subject",
     "scene": "Scikit-learn's photograph “china” stands in for the City Hall",
     "street": "Scikit-learn's photograph “flower” stands in for the second scene",
 }
@@ -34,15 +34,15 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where experiments get their data. Small, as it travels to every worker."""
+    """Where experiments get their data. It loads lazily, because it is sent to every worker."""
 
     data_home: str | None = None
-    """Folder of the files; None: POLYSPAN_DATA, then the cache."""
+    """Folder of the files; None means POLYSPAN_DATA, then the cache."""
     stand_in: bool = False
-    """Whether to take the stand-ins even where the files are there."""
+    """Whether to use the data of scikit-learn even if the files exist."""
 
     def kind(self, needs: str) -> str:
-        """Tell whether the real data are there: REAL or STAND_IN."""
+        """Return REAL if the real data can be loaded, else STAND_IN."""
         if self.stand_in:
             return STAND_IN
         try:
@@ -53,21 +53,21 @@ class Source:
 
     def describe(self, needs: str, kind: str) -> str:
         """Say which data an experiment ran on."""
-        return f"{(_NAMES if kind == REAL else _OTHERS)[needs]}."
+        return f"{(_REAL_NAMES if kind == REAL else _STAND_IN_NAMES)[needs]}."
 
     def digits(self, kind: str, first: int = 200) -> dict[int, np.ndarray]:
         """Return the first samples of every digit, of norm 1."""
         if kind == REAL:
             data = _real("usps", self.data_home)
             return {d: data.X[data.target == d][:first] for d in range(10)}
-        return _plain_digits(first)
+        return _stand_in_digits(first)
 
     def faces(self, kind: str, downsampling: str = "nearest") -> np.ndarray:
-        """Return images of all subjects, (n_subjects, n_images, n_pixels), not scaled."""
+        """Return images of all subjects, (n_subjects, n_images, n_pixels), not normalised."""
         if kind == REAL:
             data = _faces(self.data_home, downsampling)
             return np.asarray(data.X.reshape(38, 64, -1))
-        groups = _plain_digits(64, scaled=False)
+        groups = _stand_in_digits(64, scaled=False)
         return np.stack([groups[d] for d in range(10)])
 
     def scene(self, kind: str, needs: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,7 +75,7 @@ class Source:
         if kind == REAL:
             data = _real(needs, self.data_home)
             return data.image, data.train, data.test
-        return _photograph("china.jpg" if needs == "scene" else "flower.jpg")
+        return _stand_in_scene("china.jpg" if needs == "scene" else "flower.jpg")
 
 
 @lru_cache(maxsize=8)
@@ -92,7 +92,7 @@ def _faces(data_home: str | None, downsampling: str) -> Any:
     return load_extended_yale_b(downsampling=downsampling, normalize=False, data_home=data_home)
 
 
-def _plain_digits(first: int, scaled: bool = True) -> dict[int, np.ndarray]:
+def _stand_in_digits(first: int, scaled: bool = True) -> dict[int, np.ndarray]:
     data = load_digits()
     groups = {d: data.data[data.target == d][:first] for d in range(10)}
     if not scaled:
@@ -101,7 +101,7 @@ def _plain_digits(first: int, scaled: bool = True) -> dict[int, np.ndarray]:
 
 
 @lru_cache(maxsize=2)
-def _photograph(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _stand_in_scene(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     image = load_sample_image(name).mean(axis=2) / 255.0
     half = image.shape[1] // 2
     parts = [extract_patches(image[:, k : k + half], (30, 20)) for k in (0, half)]

@@ -30,7 +30,7 @@ TEXT = (
 def draw(params: Params) -> tuple[UnionOfSubspaces, np.ndarray]:
     """Return data without noise and their noisy training samples.
 
-    As in the paper, ten sets of data, and for each as many draws of noise as are asked for.
+    As in the paper there are ten data sets: draw k is data set k % 10 with the k // 10-th noise.
     """
     index, size = int(params["draw"]), SIZES[params["size"]]
     data = make_union_of_subspaces(
@@ -56,7 +56,7 @@ def run(params: Params, source: Any) -> dict[str, Any]:
     if method == "PCA":
         components = PCA(Y)
         s = components.best_dimension(Y, data.X_clean)
-        return {"errors": denoising_errors(components.at(s), *tests), "dimension": s}
+        return {"errors": denoising_errors(components.projection(s), *tests), "dimension": s}
     if method == "GROUSE":
         s = PCA(complete).best_dimension(complete, data.X_clean)
         model = fit(build(method, 1, s, seed, **options), Y)
@@ -68,7 +68,7 @@ def run(params: Params, source: Any) -> dict[str, Any]:
 
 
 def _measured(runs: list[Any], data: UnionOfSubspaces, tests: tuple[Any, ...]) -> dict[str, Any]:
-    """Return what the best of several starts reaches, and how far the starts differ."""
+    """Return the results of the best start, and how much the starts differ."""
     best = runs[0]
     results: dict[str, Any] = {
         "d_avg": average_subspace_distance(best.bases_, data.bases),

@@ -1,4 +1,7 @@
-"""The compared systems by the names that the paper gives them, with its settings."""
+"""The compared systems by their names in the paper, with its settings.
+
+"Printed" means as printed in the paper, without our changes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from polyspan.baselines import (
     ThresholdingSubspaceClustering,
 )
 
-#: Step and outer iterations with which k-GROUSE comes near the published figures.
+#: Step and outer iterations with which k-GROUSE comes close to the published numbers.
 SMALL_STEP = {"step_size": 0.1, "max_iter": 4}
 #: A step with which k-GROUSE and GROUSE learn from noisy samples.
 GOOD_STEP = {"step_size": 1.5}
@@ -58,16 +61,16 @@ def build(method: str, n_subspaces: int, s: int, seed: int, **options: Any) -> A
 
 
 def fit(model: Any, X: np.ndarray) -> Any:
-    """Fit without warnings: printed algorithms stop where the paper stops them."""
+    """Fit without warnings: the printed algorithms stop as in the paper, converged or not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(X)
 
 
 def fit_starts(model: Any, X: np.ndarray, n_starts: int, seed: int) -> list[Any]:
-    """Fit from several random starts, each by itself; the lowest objective comes first.
+    """Fit from several random starts, one after the other; the lowest objective comes first.
 
-    What the text says about single starts needs all of them, not only the one that is kept.
+    All of them are returned, because some claims of the paper are about single starts.
     """
     runs = [
         fit(clone(model).set_params(n_init=1, random_state=seed + k), X) for k in range(n_starts)
@@ -76,7 +79,7 @@ def fit_starts(model: Any, X: np.ndarray, n_starts: int, seed: int) -> list[Any]
 
 
 class PCA:
-    """One subspace about the mean, of any dimension, optionally with shrinkage."""
+    """One subspace through the mean, of any dimension, optionally with shrinkage."""
 
     def __init__(self, Y: np.ndarray, *, center: bool = True) -> None:
         self.mean = Y.mean(axis=0) if center else np.zeros(Y.shape[1])
@@ -84,18 +87,20 @@ class PCA:
         self.variances = values**2 / len(Y)
 
     def best_dimension(self, noisy: np.ndarray, clean: np.ndarray) -> int:
-        """Return the dimension that denoises samples best whose clean part is known."""
-        inside = (noisy - self.mean) @ self.rows.T
-        gain = np.cumsum(inside**2 - 2 * inside * ((clean - self.mean) @ self.rows.T), axis=1)
+        """Return the dimension that denoises best samples whose clean version is known."""
+        coordinates = (noisy - self.mean) @ self.rows.T
+        gain = np.cumsum(
+            coordinates**2 - 2 * coordinates * ((clean - self.mean) @ self.rows.T), axis=1
+        )
         weights = 1.0 / np.sum(clean * clean, axis=1)
         return int(np.argmin(weights @ gain)) + 1
 
-    def at(self, s: int) -> _Projection:
+    def projection(self, s: int) -> _Projection:
         """Return a denoiser with s components."""
         return _Projection(self.mean, self.rows[:s], np.ones(len(self.rows[:s])))
 
     def shrunk(self, s: int, noise: float, test_noise: float) -> _Projection:
-        """Return one whose components are shrunk as Wiener would, both noise powers known."""
+        """Return a denoiser that shrinks components by the Wiener filter for known noise."""
         m = len(self.mean)
         signal = np.maximum(self.variances[:s] - noise / m, 0.0)
         return _Projection(self.mean, self.rows[:s], signal / (signal + test_noise / m))
@@ -106,5 +111,5 @@ class _Projection:
         self.mean, self.rows, self.shrink = mean, rows, shrink
 
     def reconstruct(self, Z: np.ndarray) -> np.ndarray:
-        inside = (Z - self.mean) @ self.rows.T
-        return np.asarray((inside * self.shrink) @ self.rows + self.mean)
+        coordinates = (Z - self.mean) @ self.rows.T
+        return np.asarray((coordinates * self.shrink) @ self.rows + self.mean)

@@ -27,7 +27,7 @@ from reproduction.sections import (
 )
 
 COMPLETE: dict[str, tuple[float, float, str]] = {
-    # published, tolerance (what `findings` allows), why it may differ
+    # published number, tolerance, setting
     "MiCUSaL": (0.1331, 0.008, "Algorithm 1, λ=2, best of 8 starts"),
     "SAC+BK-SVD": (0.2187, 0.03, "best of 8 starts by training error"),
     "K-sub": (0.1612, 0.015, "best of 8 starts"),
@@ -43,20 +43,21 @@ MISSING = {
     ("rMiCUSaL", 0.5): 0.2047,
     ("kGROUSE", 0.5): 0.4649,
 }
-SHARES = (0.1, 0.3, 0.5)
-#: k-GROUSE with the step that comes near its published figures, and with a better one.
+FRACTIONS = (0.1, 0.3, 0.5)
+#: k-GROUSE with the step that comes close to its published numbers, and with a better one.
 STEPS = ((SMALL_STEP, ""), (GOOD_STEP, " with a step of 1.5"))
 _OPTIONS: dict[str, dict[str, Any]] = {"MiCUSaL": {"lam": 2.0}, "SSC": {"alpha": 60.0}}
-_STEP = (
-    "The paper names no step size. The one of rMiCUSaL (η=1.5) was fitted to its own row; a step "
-    "15 times smaller and 4 outer iterations bring k-GROUSE near its published figures."
+_STEP_NOTE = (
+    "The paper names no step size. That of rMiCUSaL (η=1.5) was fitted to its own row; a step "
+    "15 times smaller and 4 outer iterations bring k-GROUSE close to its published numbers."
 )
 
-_SIGNS = (
-    "Algorithm 3 comes out below the published figures at 10 %. Apart from this run: the number of "
+_SIGNS_NOTE = (
+    "Algorithm 3 is below the published numbers at 10 %. In other measurements, the number of "
     "starts (d_avg .155, .152, .152 for 1, 4, 8 on four draws) and centring (.150 against .152) "
-    "explain little. The signs that the generator gives its singular vectors explain more: left to "
-    "LAPACK, six draws had .162, .183, .212 at 10, 30, 50 %; fixed, as here, .156, .170, .202."
+    "explain little. The signs of the singular vectors in the generator explain more: with the "
+    "signs of LAPACK, six draws had .162, .183, .212 at 10, 30, 50 %; with fixed signs, as here, "
+    ".156, .170, .202."
 )
 
 
@@ -71,8 +72,8 @@ def trials(scale: str) -> list[Params]:
             found.append(trial)
             if k < max(1, DRAWS[scale] // 2) and method != "PCA":
                 found.append({**trial, "spread": 0.2})
-        for share in SHARES:
-            some = {**base, "missing": share}
+        for fraction in FRACTIONS:
+            some = {**base, "missing": fraction}
             found += [
                 {**some, "method": "rMiCUSaL", "options": {"lam": 2.0}, "starts": STARTS},
                 {**some, "method": "kGROUSE", "options": SMALL_STEP},
@@ -84,7 +85,7 @@ def trials(scale: str) -> list[Params]:
 
 
 def summarise(records: Sequence[Record], source: Any) -> Section:
-    """Set the published table beside ours, and check the claims of the text."""
+    """Compare the published table with ours, and check the claims of the text."""
     near = [record for record in records if "spread" not in record.params]
     far = [record for record in records if "spread" in record.params]
     section = Section(
@@ -94,12 +95,12 @@ def summarise(records: Sequence[Record], source: Any) -> Section:
         text=TEXT
         + " d_avg is the mean normalised distance of learned and true subspaces. Test samples are "
         "denoised by projection on the nearest subspace. PCA and GROUSE have the dimension that "
-        "denoises the training samples best, which takes the clean samples to know.",
+        "denoises the training samples best, which needs the clean samples.",
         rows=[*_complete_rows(near), *_missing_rows(near)],
-        claims=[*_distance_claims(near), *_error_claims(near), _far_apart(far)],
+        claims=[*_distance_claims(near), *_error_claims(near), _far_apart_claim(far)],
         panels=[_complete_panel(near), _missing_panel(near)],
         source="Synthetic, drawn as in the paper.",
-        notes=[_STEP, _SIGNS],
+        notes=[_STEP_NOTE, _SIGNS_NOTE],
     )
     return finished(section, records)
 
@@ -118,19 +119,19 @@ def _complete_rows(records: Sequence[Record]) -> list[Row]:
 
 def _missing_rows(records: Sequence[Record]) -> list[Row]:
     rows = []
-    for (method, share), published in MISSING.items():
+    for (method, fraction), published in MISSING.items():
         options = {"lam": 2.0} if method == "rMiCUSaL" else SMALL_STEP
-        found = value(records, "d_avg", method=method, missing=share, options=options)
-        ours = value(records, "d_avg", method="ours, missing", missing=share)
+        found = value(records, "d_avg", method=method, missing=fraction, options=options)
+        ours = value(records, "d_avg", method="ours, missing", missing=fraction)
         note = "step .1, 4 outer iterations, 8 starts"
         if method == "rMiCUSaL":
             note = "Algorithm 3, λ=2, η=1.5, 8 starts; step and stopping rule are not published"
         tolerance = 0.012 if method == "rMiCUSaL" else 0.06
         verdict, note = judge(published, found, tolerance, note)
-        name = f"{method}, {share:.0%} missing"
+        name = f"{method}, {fraction:.0%} missing"
         rows.append(Row(name, published, found, ours, verdict, note, 4, "annealed"))
         if method == "kGROUSE":
-            better = value(records, "d_avg", method=method, missing=share, options=GOOD_STEP)
+            better = value(records, "d_avg", method=method, missing=fraction, options=GOOD_STEP)
             rows.append(Row(f"{name}, a better step", None, better, ours, note="step 1.5"))
     return rows
 
@@ -141,14 +142,14 @@ def _distance_claims(records: Sequence[Record]) -> list[Claim]:
         first, second = paired(records, "d_avg", {"method": "MiCUSaL"}, {"method": method})
         text = f"MiCUSaL learns nearer subspaces (d_avg) than {method}."
         claims.append(compare_means(text, first, second, ("MiCUSaL", method)))
-    for share, (step, name) in product(SHARES, STEPS):
+    for fraction, (step, name) in product(FRACTIONS, STEPS):
         first, second = paired(
             records,
             "d_avg",
-            {"method": "rMiCUSaL", "missing": share},
-            {"method": "kGROUSE", "missing": share, "options": step},
+            {"method": "rMiCUSaL", "missing": fraction},
+            {"method": "kGROUSE", "missing": fraction, "options": step},
         )
-        text = f"With {share:.0%} missing, rMiCUSaL learns nearer subspaces than k-GROUSE{name}."
+        text = f"With {fraction:.0%} missing, rMiCUSaL learns nearer subspaces than k-GROUSE{name}."
         claims.append(compare_means(text, first, second, ("rMiCUSaL", "k-GROUSE")))
     return claims
 
@@ -164,21 +165,25 @@ def _error_claims(records: Sequence[Record]) -> list[Claim]:
         )
         for peer in peers
     ]
-    for share in SHARES:
+    for fraction in FRACTIONS:
         peers_missing = [("kGROUSE", step, name) for step, name in STEPS]
         for peer, options, name in (*peers_missing, ("GROUSE", GOOD_STEP, "")):
             claims.append(
                 smaller_errors(
-                    f"With {share:.0%} missing, rMiCUSaL denoises better than {peer}{name}.",
+                    f"With {fraction:.0%} missing, rMiCUSaL denoises better than {peer}{name}.",
                     records,
-                    {"method": "rMiCUSaL", "missing": share},
-                    {"method": peer, "missing": share, "options": options},
+                    {"method": "rMiCUSaL", "missing": fraction},
+                    {"method": peer, "missing": fraction, "options": options},
                 )
             )
-    return [*claims, *_gaps(records, peers), *(_degrades_less(records, *step) for step in STEPS)]
+    return [
+        *claims,
+        *_gap_claims(records, peers),
+        *(_degradation_claim(records, *step) for step in STEPS),
+    ]
 
 
-def _gaps(records: Sequence[Record], peers: Sequence[str]) -> list[Claim]:
+def _gap_claims(records: Sequence[Record], peers: Sequence[str]) -> list[Claim]:
     """Check that the errors of all others are larger by more than .003."""
     text = "The errors of all other methods are larger than those of MiCUSaL by more than .003."
     found = {}
@@ -192,8 +197,8 @@ def _gaps(records: Sequence[Record], peers: Sequence[str]) -> list[Claim]:
     return [Claim(text, verdict, evidence)]
 
 
-def _degrades_less(records: Sequence[Record], step: dict[str, Any], name: str) -> Claim:
-    text = f"From 10 to 50 % missing rMiCUSaL suffers less than k-GROUSE{name}."
+def _degradation_claim(records: Sequence[Record], step: dict[str, Any], name: str) -> Claim:
+    text = f"From 10 to 50 % missing the errors of rMiCUSaL grow less than those of k-GROUSE{name}."
     rises = []
     for method, options in (("rMiCUSaL", {"lam": 2.0}), ("kGROUSE", step)):
         few, many = paired(
@@ -206,7 +211,7 @@ def _degrades_less(records: Sequence[Record], step: dict[str, Any], name: str) -
     return compare_means(text, rises[0], rises[1], ("rise of rMiCUSaL", "rise of k-GROUSE"))
 
 
-def _far_apart(records: Sequence[Record]) -> Claim:
+def _far_apart_claim(records: Sequence[Record]) -> Claim:
     text = "Where the subspaces are not close (t_s=.2), all methods learn them successfully."
     wrong = {m: value(records, "wrong", method=m) for m in (*COMPLETE, "ours")}
     known = {method: found for method, found in wrong.items() if found is not None}
@@ -232,16 +237,16 @@ def _complete_panel(records: Sequence[Record]) -> Panel:
 
 def _missing_panel(records: Sequence[Record]) -> Panel:
     lines = []
-    for share in SHARES:
+    for fraction in FRACTIONS:
         for method, options in (
             ("rMiCUSaL", {"lam": 2.0}),
             ("kGROUSE", SMALL_STEP),
             ("GROUSE", {}),
         ):
-            peer = {"method": method, "missing": share, "options": options}
-            lines.append(curve(records, f"{method} {share:.0%}", LEVELS, "errors", where=peer))
-        label = f"polyspan default {share:.0%}"
-        mine = {"method": "ours, missing", "missing": share}
+            peer = {"method": method, "missing": fraction, "options": options}
+            lines.append(curve(records, f"{method} {fraction:.0%}", LEVELS, "errors", where=peer))
+        label = f"polyspan default {fraction:.0%}"
+        mine = {"method": "ours, missing", "missing": fraction}
         lines.append(curve(records, label, LEVELS, "errors", ours=True, where=mine))
     return Panel("(c) missing entries", "σ_te²", "relative error of test data", curves(*lines))
 

@@ -1,4 +1,4 @@
-"""Table III: the time of one iteration of rMiCUSaL and of k-GROUSE, and of a literal version."""
+"""Table III: time of one iteration of rMiCUSaL and k-GROUSE, compiled and line by line."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ PUBLISHED = {
     ("scene", "rMiCUSaL"): (23.19, 22.46, 20.31),
     ("scene", "kGROUSE"): (16.56, 14.75, 12.53),
 }
-SHARES = (0.1, 0.3, 0.5)
+FRACTIONS = (0.1, 0.3, 0.5)
 SWEEPS = 100
 _STEP = 1.5
 
 
 def trials(scale: str) -> list[Params]:
-    """Return every data set, share and method; the paper times one run of each."""
+    """Return every data set, fraction and method; the paper times one run of each."""
     return [
-        {"draw": k, "size": size_at(scale), "set": which, "missing": share, "method": method}
+        {"draw": k, "size": size_at(scale), "set": which, "missing": fraction, "method": method}
         for k in range(min(3, DRAWS[scale]))
         for which, method in PUBLISHED
-        for share in SHARES
+        for fraction in FRACTIONS
     ]
 
 
@@ -67,15 +67,15 @@ def run(params: Params, source: Source) -> dict[str, Any]:
     problem, _ = prepare(Y, lam, center=False, holes=True)
     bases = draw_bases((n_subspaces, Y.shape[1], s), np.random.RandomState(0))
     once = GrouseRules(_STEP, SWEEPS, 1, 0.0)
-    learn_by_grouse(problem, bases, GrouseRules(_STEP, 1, 1, 0.0))  # compiles, if nothing has
-    # The solver assigns once more at the end, which the box of Algorithm 3 does not.
+    learn_by_grouse(problem, bases, GrouseRules(_STEP, 1, 1, 0.0))  # compiles the sweep
+    # The solver assigns samples once more at the end than Algorithm 3: this time is subtracted.
     again = _seconds(lambda: problem.assign(bases[None], with_products=False))
     compiled = _seconds(lambda: learn_by_grouse(problem, bases, once)) - again
-    # A literal sweep always costs the same: two of them tell what a hundred take.
+    # Every literal sweep takes the same time: that of 100 sweeps is extrapolated from 1 and 3.
     one = _seconds(lambda: _literal_iteration(problem, bases, 1))
     three = _seconds(lambda: _literal_iteration(problem, bases, 3))
     plain = one + (SWEEPS - 1) * (three - one) / 2
-    step = _seconds(lambda: _step(problem, bases))
+    step = _seconds(lambda: _majorise_minimise(problem, bases))
     return {
         "seconds": compiled,
         "literal seconds": plain,
@@ -91,13 +91,13 @@ def _seconds(work: Callable[[], object]) -> float:
     return max(time.process_time() - begin, 1e-9)
 
 
-def _step(problem: Problem, bases: np.ndarray) -> np.ndarray:
+def _majorise_minimise(problem: Problem, bases: np.ndarray) -> np.ndarray:
     _, sums = problem.assign(bases[None], with_products=True)
     return np.asarray(problem.shape.step(bases[None], sums, problem.weights))
 
 
 def _literal_iteration(problem: Problem, bases: np.ndarray, n_sweeps: int) -> None:
-    """Assign and update as the box of Algorithm 3 prints it."""
+    """Assign and update exactly as Algorithm 3 is printed."""
     assert isinstance(problem.rows, ArrayRows)
     block = problem.rows.block
     assert isinstance(block, MaskedBlock)
@@ -114,7 +114,7 @@ def _literal_iteration(problem: Problem, bases: np.ndarray, n_sweeps: int) -> No
 
 
 def summarise(records: Sequence[Record], source: Source) -> Section:
-    """Set the published seconds beside ours and beside those of a literal version."""
+    """Compare the published seconds with ours and with those of a literal version."""
     kind = str(records[0].params.get("data", STAND_IN)) if records else STAND_IN
     section = Section(
         id="table3",
@@ -138,8 +138,8 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
 def _rows(records: Sequence[Record]) -> list[Row]:
     rows = []
     for (which, method), numbers in PUBLISHED.items():
-        for share, published in zip(SHARES, numbers, strict=True):
-            where = {"set": which, "method": method, "missing": share}
+        for fraction, published in zip(FRACTIONS, numbers, strict=True):
+            where = {"set": which, "method": method, "missing": fraction}
             found = value(records, "seconds", **where)
             ratio = value(records, "ratio", **where)
             more = value(records, "majorise-minimise ratio", **where)
@@ -149,7 +149,7 @@ def _rows(records: Sequence[Record]) -> list[Row]:
                     f"{ratio.mean:.0f} times faster than a literal version; one majorise-minimise "
                     f"step, which is less work, {more.mean:.0f} times"
                 )
-            name = f"{method}, {which}, {share:.0%} missing"
+            name = f"{method}, {which}, {fraction:.0%} missing"
             rows.append(Row(name, published, found, None, NOT_REACHABLE, note, 3))
     return rows
 
@@ -160,13 +160,13 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
         text = f"rMiCUSaL takes more time per iteration than k-GROUSE ({which})."
         for key, kind in (("literal seconds", "literal"), ("seconds", "compiled")):
             pairs = []
-            for share in SHARES:
-                where = {"set": which, "missing": share}
+            for fraction in FRACTIONS:
+                where = {"set": which, "missing": fraction}
                 a = value(records, key, method="rMiCUSaL", **where)
                 b = value(records, key, method="kGROUSE", **where)
                 if a is not None and b is not None:
                     pairs.append((a.mean, b.mean))
-            claims.append(_always(f"{text[:-1]}, {kind}.", [a > b for a, b in pairs], pairs))
+            claims.append(_always_claim(f"{text[:-1]}, {kind}.", [a > b for a, b in pairs], pairs))
     for method in ("rMiCUSaL", "kGROUSE"):
         pairs = []
         for which in ("synthetic", "scene"):
@@ -175,15 +175,15 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
             if few is not None and many is not None:
                 pairs.append((few.mean, many.mean))
         text = f"{method} becomes faster as more entries are missing, literal."
-        claims.append(_always(text, [a > b for a, b in pairs], pairs))
+        claims.append(_always_claim(text, [a > b for a, b in pairs], pairs))
     return claims
 
 
-def _always(text: str, told: list[bool], pairs: list[tuple[float, float]]) -> Claim:
-    if not told:
+def _always_claim(text: str, outcomes: list[bool], pairs: list[tuple[float, float]]) -> Claim:
+    if not outcomes:
         return Claim(text, CANNOT_TELL, "no trial of it has run at this scale")
     evidence = "seconds: " + ", ".join(f"{a:.3g} against {b:.3g}" for a, b in pairs)
-    return Claim(text, HOLDS if all(told) else DOES_NOT_HOLD, evidence)
+    return Claim(text, HOLDS if all(outcomes) else DOES_NOT_HOLD, evidence)
 
 
 register(

@@ -1,4 +1,4 @@
-"""What several experiments share: draws, noise, denoising errors, and sums over records."""
+"""Helpers of several experiments: draws, noise, denoising errors, and means over records."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ DRAWS = {"smoke": 1, "quick": 2, "standard": 6, "paper": 200}
 
 
 def size_at(scale: str) -> str:
-    """Return the size of the problems: scale "smoke" runs small ones, the others the paper's."""
+    """Return the size of the problems: "small" at scale "smoke", else "full" as in the paper."""
     return "small" if scale == "smoke" else "full"
 
 
 def with_noise(clean: np.ndarray, power: float, *seed: Any) -> np.ndarray:
-    """Add white noise of expected squared norm `power`; the seed is made of the parts given."""
+    """Add white noise of expected squared norm `power`; `seed` is what `trial_seed` takes."""
     rng = np.random.RandomState(trial_seed(*seed))
     return np.asarray(clean + rng.standard_normal(clean.shape) * np.sqrt(power / clean.shape[1]))
 
@@ -55,8 +55,8 @@ def denoising_errors(
     return errors
 
 
-def chosen(records: Sequence[Record], **where: Any) -> list[Record]:
-    """Return the records that ran to their end and have these parameters."""
+def matching(records: Sequence[Record], **where: Any) -> list[Record]:
+    """Return the records with these parameters whose trials did not fail."""
     return [
         record
         for record in records
@@ -66,10 +66,10 @@ def chosen(records: Sequence[Record], **where: Any) -> list[Record]:
 
 
 def by_draw(records: Sequence[Record], key: str, **where: Any) -> dict[int, Any]:
-    """Return a result of every draw."""
+    """Return one result of every draw, by the number of the draw."""
     return {
         int(record.params["draw"]): record.results[key]
-        for record in chosen(records, **where)
+        for record in matching(records, **where)
         if record.results is not None and key in record.results
     }
 
@@ -119,40 +119,42 @@ def curve(
 
 
 def curves(*found: Curve | None) -> list[Curve]:
-    """Return those that have a draw."""
+    """Return the curves that are not None."""
     return [one for one in found if one is not None]
 
 
 def finished(section: Section, records: Sequence[Record]) -> Section:
-    """Add to a section what its trials cost and which of them failed."""
+    """Add the number, time and failures of the trials; remove verdicts that the data forbid."""
     failed = [record for record in records if record.results is None]
     small = any(record.params.get("size") == "small" for record in records)
     if small:
-        section = untold(section, "a small problem, run to see that all works")
+        section = without_verdicts(section, "a small problem, only to check that everything runs")
     elif section.stand_in:
-        section = untold(section, "other data stood in for the paper's")
+        section = without_verdicts(section, "other data than the paper's")
     return replace(
         section,
         n_trials=len(records),
         n_failed=len(failed),
         seconds=float(sum(record.cpu_seconds for record in records)),
-        failures=tuple(f"{_named(record.params)}: {record.error}" for record in failed),
+        failures=tuple(f"{_format_params(record.params)}: {record.error}" for record in failed),
     )
 
 
-def untold(section: Section, why: str, *, claims: bool = True) -> Section:
-    """Take back verdicts on numbers (and claims) that this run cannot give."""
+def without_verdicts(section: Section, why: str, *, claims: bool = True) -> Section:
+    """Remove the verdicts on published numbers (and claims), with the reason as a note."""
     rows = [
-        row if row.published is None else replace(row, verdict=NOT_REACHABLE, note=_also(row, why))
+        row
+        if row.published is None
+        else replace(row, verdict=NOT_REACHABLE, note=_with_reason(row, why))
         for row in section.rows
     ]
-    told = [replace(claim, verdict=CANNOT_TELL) for claim in section.claims]
-    return replace(section, rows=rows, claims=told if claims else section.claims)
+    undecided = [replace(claim, verdict=CANNOT_TELL) for claim in section.claims]
+    return replace(section, rows=rows, claims=undecided if claims else section.claims)
 
 
-def _also(row: Row, why: str) -> str:
+def _with_reason(row: Row, why: str) -> str:
     return f"{row.note}; {why}" if row.note else why
 
 
-def _named(params: Params) -> str:
+def _format_params(params: Params) -> str:
     return ", ".join(f"{name}={entry}" for name, entry in params.items())

@@ -1,4 +1,4 @@
-"""How the results of a report came about."""
+"""The run that a report is about: command, code and machine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class About:
-    """What the head of the page says: which run, of which code, on what machine."""
+    """The head of the page: the command of the run, the version of the code, and the machine."""
 
     title: str = "Learning the nonlinear geometry of high-dimensional data, reproduced"
     scale: str = ""
     """Size of the run: "smoke", "quick", "standard" or "paper"."""
     command: str = ""
-    """As typed: "python -m reproduction --scale quick"."""
+    """The command as the user typed it: "python -m reproduction --scale quick"."""
     commit: str = ""
     date: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)

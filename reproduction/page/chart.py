@@ -1,4 +1,4 @@
-"""Line charts: matplotlib draws them, the style sheet colours them in light and dark."""
+"""Line charts: matplotlib draws them, a style sheet sets their colours in light and dark mode."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from reproduction.page.points import Point, points
 from reproduction.sections import Curve, Panel
 
 WIDTH, PLOT_HEIGHT, LEGEND_LINE = 400, 296, 17.5
-"""Narrow, so that on a phone the letters are not scaled down too far."""
+"""In pixels. Narrow charts keep their letters readable on a phone."""
 LETTER = 7.6
-"""Width of a letter at 13 px: the mean over the usual fonts, on the safe side."""
+"""Assumed width of a letter at 13 px: slightly more than the mean over the usual fonts."""
 DENSE = 25
-"""From this many points on, only some get a marker: the line alone is clearer."""
+"""Curves with more points than this have markers at only some of them."""
 MAX_HOVER = 200
-"""Points of one curve that answer to the pointer; the table below the figure has all."""
+"""Most points of one curve that have a tooltip; the table below the figure has all points."""
 N_COLOURS = 8
 MARKERS = "os^Dv*Pp"
 DASHES = ("-", (0, (4, 2)), (0, (1.5, 2)))
 
-# matplotlib wants colours, the page has variables: each stands for one of them until the end.
+# matplotlib needs colours, but the page has CSS variables: `_embed` replaces each of these
+# placeholder colours by its variable.
 _NAMES = ("ink", "soft", "line", "panel", "accent", *(f"c{k}" for k in range(N_COLOURS)))
 _COLOURS = {name: f"#0000{number:02x}" for number, name in enumerate(_NAMES, start=1)}
 _VARIABLES = {colour: f"var(--{name})" for name, colour in _COLOURS.items()}
@@ -66,8 +67,9 @@ Styles = Mapping[tuple[str, bool], int]
 def curve_styles(panels: Sequence[Panel]) -> dict[tuple[str, bool], int]:
     """Give each curve a number that stands for colour and marker.
 
-    A method looks the same in all panels of a section, and two methods that meet in a panel
-    differ. Ours count apart: they share the accent colour and differ in marker and dashes.
+    A method looks the same in all panels of a section, and two methods in the same panel look
+    different. Our methods are numbered separately: they all have the accent colour and differ in
+    marker and dashes.
     """
     drawn = [{(curve.label, curve.ours): None for curve in panel.curves} for panel in panels]
     styles: dict[tuple[str, bool], int] = {}
@@ -79,7 +81,7 @@ def curve_styles(panels: Sequence[Panel]) -> dict[tuple[str, bool], int]:
 
 
 def chart(panel: Panel, styles: Styles, name: str) -> str:
-    """Draw the curves of a panel as SVG that can stand in a page.
+    """Draw the curves of a panel as SVG that can be part of a page.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def chart(panel: Panel, styles: Styles, name: str) -> str:
     styles : mapping
         From `curve_styles`.
     name : str
-        Tells the ids in this drawing from those of others on the page.
+        Makes the ids in this drawing differ from those of other drawings on the page.
     """
     settings: dict[str, Any] = _SETTINGS | {"svg.hashsalt": name}
     with matplotlib.style.context(settings, after_reset=True), warnings.catch_warnings():
@@ -108,7 +110,7 @@ def chart(panel: Panel, styles: Styles, name: str) -> str:
         drawing = io.StringIO()
         figure.savefig(drawing, format="svg")
     root = ElementTree.fromstring(drawing.getvalue())
-    _adapt(root, tips)
+    _embed(root, tips)
     names = ", ".join(curve.label for curve in panel.curves)
     title = f"{panel.title}: {panel.y_label or 'y'} over {panel.x_label or 'x'} for {names}"
     root.attrib = {
@@ -121,7 +123,7 @@ def chart(panel: Panel, styles: Styles, name: str) -> str:
 
 
 def standalone(drawing: str) -> str:
-    """Make a file of its own of a drawing: with its name space, its size and its style sheet."""
+    """Turn a drawing into a separate file: add the name space, the size and the style sheet."""
     sheet = files("reproduction.templates").joinpath("chart.css").read_text(encoding="utf-8")
     head = f'<svg xmlns="{_SVG[1:-1]}" width="{WIDTH}" '
     body = drawing.removeprefix("<svg ").removesuffix("</svg>")
@@ -139,13 +141,13 @@ def _scale(axes: Axes, panel: Panel) -> None:
     axes.tick_params(which="both", length=0, pad=6, colors=_COLOURS["soft"])
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
-            # The usual powers of ten are formulas, which text without mathematics cannot show.
+            # By default matplotlib writes powers of ten as formulas, but `text.parse_math` is off.
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(LogFormatter())
 
 
 def _draw(axes: Axes, panel: Panel, curve: Curve, style: int) -> Line2D:
-    """Draw line, markers and error bars; a point that has no place leaves a gap."""
+    """Draw line, markers and error bars; a point that cannot be drawn leaves a gap."""
     kept = [p if p.fits(panel) else Point(p.x, math.nan, math.nan) for p in points(curve)]
     every = math.ceil(len(kept) / 12) if len(kept) > DENSE else 1
     colour = "accent" if curve.ours else f"c{style % N_COLOURS}"
@@ -163,7 +165,7 @@ def _draw(axes: Axes, panel: Panel, curve: Curve, style: int) -> Line2D:
         markersize=7.5,
         markeredgewidth=1.5,
         markerfacecolor=_COLOURS[colour if curve.ours else "panel"],
-        # Curves that run together do not hide each other's markers when each begins elsewhere.
+        # Each curve has its first marker at another point, so overlapping curves show all markers.
         markevery=(style % every, every),
         gid=f"curve {colour}",
         zorder=3 if curve.ours else 2,
@@ -172,7 +174,7 @@ def _draw(axes: Axes, panel: Panel, curve: Curve, style: int) -> Line2D:
 
 
 def _draw_tips(axes: Axes, panel: Panel) -> list[str]:
-    """Draw what answers to the pointer over all curves; return what each point says."""
+    """Draw invisible points with tooltips over all curves; return the text of each tooltip."""
     drawn: list[Point] = []
     tips: list[str] = []
     for curve in panel.curves:
@@ -180,7 +182,7 @@ def _draw_tips(axes: Axes, panel: Panel) -> list[str]:
         kept = kept[:: math.ceil(len(kept) / MAX_HOVER) or 1]
         drawn += kept
         tips += [f"{curve.label}: {point.text} at {short(point.x)}" for point in kept]
-    # Wider than the markers, since fingers are wide.
+    # Wider than the markers, so that a finger can hit them.
     axes.plot(
         [point.x for point in drawn],
         [point.y for point in drawn],
@@ -195,9 +197,9 @@ def _draw_tips(axes: Axes, panel: Panel) -> list[str]:
     return tips
 
 
-def _adapt(root: ElementTree.Element, tips: Sequence[str]) -> None:
-    """Make a part of a page of matplotlib's file: variables for colours, the page's font."""
-    # Date and version of the program, and a style sheet, which would hold for all of the page.
+def _embed(root: ElementTree.Element, tips: Sequence[str]) -> None:
+    """Turn matplotlib's SVG into an element of the page: CSS variables as colours, no fonts."""
+    # Remove the metadata, and a style sheet that would apply to the whole page.
     while root[0].tag != f"{_SVG}g":
         root.remove(root[0])
     for node in root.iter():
@@ -213,20 +215,20 @@ def _adapt(root: ElementTree.Element, tips: Sequence[str]) -> None:
             style = re.sub(r"font(-size|-family)?:[^;]*; ", "", style)
             node.set("style", re.sub(r"#\w{6}", lambda found: _VARIABLES[found[0]], style))
         if node.tag == "g":
-            # matplotlib counts its groups from 1 in every drawing: those ids would meet.
+            # matplotlib numbers its groups from 1 in every drawing, so their ids would clash.
             identity = node.attrib.pop("id", "")
             if identity.startswith(("curve", "points")):
                 node.set("class", identity)
     for group in root.iter("g"):
-        _share(group)
+        _set_on_group(group)
     for point, tip in zip(root.findall(".//g[@class='points']//use"), tips, strict=True):
         point.attrib.pop("style", None)  # the style sheet shows it only under the pointer
         point.set("class", "pt")
         ElementTree.SubElement(point, "title").text = printable(tip)
 
 
-def _share(group: ElementTree.Element) -> None:
-    """Say once what matplotlib says of each of many markers and bars: half of the file."""
+def _set_on_group(group: ElementTree.Element) -> None:
+    """Move attributes that all children have in common to the group: halves the file."""
     for name in ("style", "clip-path"):
         values = {child.get(name) for child in group}
         if len(group) > 1 and len(values) == 1 and (value := values.pop()):
@@ -236,6 +238,6 @@ def _share(group: ElementTree.Element) -> None:
 
 
 def _cut(text: str, room: float) -> str:
-    """Shorten a label to what fits on one line; all of it is in the table."""
+    """Shorten a label to one line; the table has the full label."""
     text, most = " ".join(printable(text).split()), int(room / LETTER)
     return text if len(text) <= most else text[: most - 1] + "…"

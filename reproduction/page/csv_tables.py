@@ -19,7 +19,7 @@ RESULTS = (
 
 
 def results_csv(sections: Sequence[Section], about: About) -> str:
-    """Return every row of every section, with the command and commit that made it."""
+    """Return every row of every section, with the command and commit that produced it."""
     lines = (
         [
             *(section.id, section.where, row.name, _number(row.published)),
@@ -68,7 +68,7 @@ def _yes(fact: bool) -> str:
 
 
 def _number(number: float | None) -> str:
-    """Print all digits; nothing where there is no number."""
+    """Print all digits, or an empty text for None and NaN."""
     return "" if number is None or math.isnan(number) else repr(float(number))
 
 

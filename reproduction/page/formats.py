@@ -8,17 +8,17 @@ import re
 from reproduction.sections import Value
 
 MISSING = "–"
-# One of these in an error message would break the whole drawing.
+# A single one of these characters in an error message would make the whole SVG invalid.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def printable(text: str) -> str:
-    """Replace what neither XML nor UTF-8 can hold, such as control characters."""
+    """Replace characters that XML or UTF-8 cannot hold, such as control characters."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def fixed(number: float | None, digits: int) -> str:
-    """Print with a fixed number of decimals, or fewer digits where they would all be zero.
+    """Print with a fixed number of decimals, or two significant digits if these would all be zero.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def fixed(number: float | None, digits: int) -> str:
 
 
 def short(number: float) -> str:
-    """Print with four significant digits, as the points of a curve are."""
+    """Print with four significant digits."""
     return f"{number:.4g}" if math.isfinite(number) else fixed(number, 0)
 
 
@@ -55,7 +55,7 @@ def value_text(value: Value | None, digits: int) -> str:
 
 
 def better_text(fraction: float | None) -> str:
-    """Print how much smaller ours is than the paper's method measured here.
+    """Print how much smaller the error of our method is than that of the paper's method, run here.
 
     Examples
     --------
@@ -85,5 +85,5 @@ def duration(seconds: float) -> str:
 
 
 def counted(n: int, what: str) -> str:
-    """Print a number of things, with the plural where it is due."""
+    """Print a count and the noun in its singular or plural."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -22,7 +22,7 @@ def png(picture: Picture) -> bytes:
             f"picture {picture.caption!r} has the shape {picture.pixels.shape}: "
             "give a gray image of shape (height, width)"
         )
-    # The name of the program would change the bytes with each version of it.
+    # With the name and version of matplotlib the bytes would change with each of its versions.
     unnamed: dict[str, Any] = {"Software": None}
     content = io.BytesIO()
     pixels = np.nan_to_num(picture.pixels)
@@ -31,7 +31,7 @@ def png(picture: Picture) -> bytes:
 
 
 def data_uri(picture: Picture) -> str:
-    """Return the PNG as an address that carries its own content."""
+    """Return the PNG as a `data:` address for the page."""
     return f"data:image/png;base64,{base64.b64encode(png(picture)).decode('ascii')}"
 
 

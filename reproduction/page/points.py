@@ -1,4 +1,4 @@
-"""The points of curves: checked, as text, and as a table."""
+"""Points of curves: checks, their text, and their table."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Point(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The height, with its error."""
+        """The y value with its standard error."""
         known = math.isfinite(self.y) and not math.isnan(self.error)
         return short(self.y) + (f" ± {self.error:.2g}" if known else "")
 
     def fits(self, panel: Panel) -> bool:
-        """Return whether the point has a place on the panel's axes."""
+        """Return whether the point can be drawn: finite, and positive on logarithmic axes."""
         axes = ((self.x, panel.x_log), (self.y, panel.y_log))
         return all(math.isfinite(value) and (value > 0 or not log) for value, log in axes)
 
@@ -43,7 +43,7 @@ def points(curve: Curve) -> Iterator[Point]:
 
 def panel_table(panel: Panel) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of all points: one row per x, one column per curve."""
-    # By text: NaN is no key that can be found again.
+    # The keys are texts, because NaN is not equal to itself.
     table: dict[str, list[list[str]]] = {}
     for column, curve in enumerate(panel.curves):
         for point in points(curve):
@@ -55,10 +55,10 @@ def panel_table(panel: Panel) -> tuple[list[str], list[list[str]]]:
 
 
 def remarks(panel: Panel) -> str:
-    """Say what the drawing does not show by itself: error bars, and points that have no place."""
+    """Explain the error bars, and say how many points could not be drawn."""
     every = [point for curve in panel.curves for point in points(curve)]
     away = sum(not point.fits(panel) for point in every)
     texts = ["Bars: one standard error."] if any(point.error > 0 for point in every) else []
     if away:
-        texts.append(f"{counted(away, 'point')} without a finite place not drawn; see the table.")
+        texts.append(f"{counted(away, 'point')} could not be drawn; see the table.")
     return " ".join(texts)

@@ -26,8 +26,8 @@ def picture_file(section: Section, index: int, number: int) -> str:
     return f"figures/{section.id}-panel-{index + 1}-picture-{number + 1}.png"
 
 
-def _plain(value: object) -> str:
-    """Make text mean nothing but itself in Markdown, on one line; what is marked safe stays."""
+def _escape_markdown(value: object) -> str:
+    """Escape text for Markdown and put it on one line; text that is marked safe stays as it is."""
     if isinstance(value, Markup):
         return value
     text = re.sub(r"([\\`*_\[\]|~$#])", r"\\\1", " ".join(str(value).split()))
@@ -50,15 +50,15 @@ for _module, _names in (
 ):
     _HTML.globals |= {name: getattr(_module, name) for name in _names.split()}
 _HTML.globals |= {"panel_file": panel_file, "picture_file": picture_file, "data_uri": data_uri}
-# `finalize` sees every value: as in the page, text is escaped unless a template says otherwise.
-_MARKDOWN = _HTML.overlay(autoescape=False, finalize=_plain)
+# `finalize` is called on every value: as in the page, text is escaped unless marked safe.
+_MARKDOWN = _HTML.overlay(autoescape=False, finalize=_escape_markdown)
 
 
 def page(sections: Sequence[Section], about: About, drawings: Mapping[str, str]) -> str:
     """Return the whole page.
 
-    Its policy lets only its own script run, by hash, and nothing be fetched: text that slipped
-    through the escaping could do no harm either.
+    Its content security policy allows only its own script, by hash, and no requests. So even text
+    that was not escaped by mistake could do no harm.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def page(sections: Sequence[Section], about: About, drawings: Mapping[str, str])
 def markdown(sections: Sequence[Section], about: About) -> str:
     """Return the report as GitHub's Markdown, with the figures as files beside it."""
     text = _MARKDOWN.get_template("report.md").render(sections=sections, about=about)
-    # What a section lacks leaves empty lines.
+    # Parts that a section does not have leave empty lines.
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 

@@ -1,4 +1,4 @@
-"""How many numbers and claims hold, and by how much ours is better, counted and in words."""
+"""Counts of the verdicts, and how our methods compare with the paper's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = {
     CANNOT_TELL: "open",
     NEW: "new",
 }
-"""Verdicts of rows and claims by what the filter and the colours make of them."""
+"""The kind of each verdict, which the filter buttons and the colours use."""
 SIGNS = {
     HOLDS: "✓",
     DIFFERS: "≠",
@@ -39,19 +39,19 @@ SIGNS = {
     CANNOT_TELL: "?",
     NEW: "+",
 }
-"""Say the same as the colours, for whoever does not see them."""
+"""One sign per verdict, for readers who do not see the colours."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Verdicts counted over one section or over all."""
+    """Counts of the verdicts of one section or of all."""
 
     rows: Counter[str]
     claims: Counter[str]
     better: float | None
     """Median of `better_by` over the rows that have it."""
     n_better: int
-    """Rows in which ours is smaller."""
+    """Rows in which the error of our method is smaller."""
     n_compared: int
     """Rows that have both values."""
 
@@ -62,7 +62,7 @@ class Counts:
 
 
 def better_by(row: Row) -> float | None:
-    """Return 1 - improved/measured, or None where there is nothing to compare."""
+    """Return 1 - improved/measured, or None if one of them is missing."""
     if row.measured is None or row.improved is None:
         return None
     ours, theirs = row.improved.mean, row.measured.mean
@@ -85,7 +85,7 @@ def count(sections: Sequence[Section]) -> Counts:
 
 
 def counts_cells(sections: Sequence[Section]) -> list[str]:
-    """Return the counts by verdict, of rows then claims, and by how much ours is better."""
+    """Return the counts of row verdicts, then of claim verdicts, and the median improvement."""
     counts = count(sections)
     numbers = [counts.rows[verdict] for verdict in ROW_VERDICTS]
     numbers += [counts.claims[verdict] for verdict in CLAIM_VERDICTS]
@@ -93,13 +93,13 @@ def counts_cells(sections: Sequence[Section]) -> list[str]:
 
 
 def overall_text(sections: Sequence[Section]) -> str:
-    """Say in one sentence how ours compares, over all rows; nothing where none compares."""
+    """Compare our method with the paper's over all rows, in one sentence; empty without a pair."""
     counts = count(sections)
     if not counts.n_compared:
         return ""
     return (
         f"Our best method has the smaller error in {counts.n_better} of "
-        f"{counted(counts.n_compared, 'number')} where it was run beside the paper's; "
+        f"{counted(counts.n_compared, 'number')} where the paper's method was run as well; "
         f"in the median it is {better_text(counts.better)}."
     )
 
@@ -113,7 +113,7 @@ def trials_text(section: Section) -> str:
     return f"{counted(section.n_trials, 'trial')}{failed}{took}"
 
 
-def check(sections: Sequence[Section]) -> None:
+def check_sections(sections: Sequence[Section]) -> None:
     """Raise ValueError where a section cannot be rendered or linked to."""
     seen: set[str] = set()
     for section in sections:

@@ -1,4 +1,4 @@
-"""Writing the report's files, each whole or not at all."""
+"""Write the files of the report; an interrupt leaves no half-written file."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from polyspan.files import whole_file
+from polyspan.files import atomic_write
 from reproduction.page.about import About
 from reproduction.page.chart import chart, curve_styles, standalone
 from reproduction.page.csv_tables import claims_csv, curves_csv, results_csv
 from reproduction.page.formats import printable
 from reproduction.page.pictures import png, without_pictures
 from reproduction.page.render import markdown, page, panel_file, picture_file
-from reproduction.page.summary import check
+from reproduction.page.summary import check_sections
 from reproduction.sections import Section
 
-_DRAWN = re.compile(r"\w+-panel-\d+(-picture-\d+\.png|\.svg)")
+_FIGURE_FILE = re.compile(r"\w+-panel-\d+(-picture-\d+\.png|\.svg)")
 
 
 def write_report(
@@ -29,12 +29,12 @@ def write_report(
     sections : sequence of Section
         In the order of the page.
     out : Path
-        The folder; made where there is none.
+        The folder, which is created if it does not exist.
     about : About
-        How the results came about.
+        The run that the report is about.
     pictures : bool, default=True
-        Whether to show pictures. Data that may be used for research may not always be
-        published; without pictures, those of an earlier report in the same folder go as well.
+        Whether to show pictures. Some data may be used for research but not published. If False,
+        the pictures of an earlier report in the same folder are deleted as well.
 
     Returns
     -------
@@ -45,11 +45,11 @@ def write_report(
     made = report_files(sections, about=about, pictures=pictures)
     out = Path(out)
     for old in (out / "figures").glob("*-panel-*"):
-        if _DRAWN.fullmatch(old.name) and f"figures/{old.name}" not in made:
+        if _FIGURE_FILE.fullmatch(old.name) and f"figures/{old.name}" not in made:
             old.unlink()
     for name, content in made.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(out / name, overwrite=True) as part:
+        with atomic_write(out / name, overwrite=True) as part:
             part.write_bytes(content)
     return out / "index.html"
 
@@ -58,7 +58,7 @@ def report_files(
     sections: Sequence[Section], *, about: About, pictures: bool = True
 ) -> dict[str, bytes]:
     """Return the content of every file of the report by its path; the page comes last."""
-    check(sections)
+    check_sections(sections)
     if not pictures:
         sections = without_pictures(sections)
     drawings: dict[str, str] = {}

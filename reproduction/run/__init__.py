@@ -1,1 +1,1 @@
-"""Trials: run in any number of processes, kept as they end."""
+"""Trials: run in any number of processes, saved as each one ends."""

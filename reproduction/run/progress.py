@@ -1,4 +1,4 @@
-"""How far a run is: a bar with the time left, and failures as they come."""
+"""Progress of a run: a bar with the remaining time, and each failure when it happens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reproduction.run.records import Params, Record
 #: How long a trial of an experiment with these parameters should take.
 Expected = Callable[[str, Params], float]
 
-# The speed is that of the last hour: trials may take minutes, and rich looks back half of one.
+# Speed is averaged over the last hour: trials may take minutes, and the default of rich is 30 s.
 SECONDS_LOOKED_BACK = 3600.0
 
 
@@ -25,10 +25,10 @@ def kind_of(experiment: str, params: Params) -> str:
 
 
 def expected_seconds(records: Iterable[Record]) -> Expected:
-    """Return what trials should take, given those that have run.
+    """Return a function that predicts the seconds of a trial from the trials that have run.
 
-    Methods differ by factors of a thousand, so a plain count of trials says little. A kind that
-    has not run counts as the mean of those that have.
+    Methods differ by factors of a thousand, so the number of trials alone says little. A kind of
+    trial that has not run yet is expected to take the mean of the other kinds.
     """
     seconds = defaultdict(list)
     for record in records:
@@ -40,10 +40,13 @@ def expected_seconds(records: Iterable[Record]) -> Expected:
 
 
 @contextmanager
-def shown(
+def progress_bar(
     total: int, work: float, expected: Expected, *, hidden: bool
 ) -> Iterator[Callable[[Record], None]]:
-    """Yield what to call after each of `total` trials, which should take `work` seconds in all."""
+    """Show a bar; yield the function to call after each trial.
+
+    There are `total` trials, which are expected to take `work` seconds together.
+    """
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -52,7 +55,9 @@ def shown(
     )
     with Progress(
         *columns,
-        console=Console(stderr=True, quiet=hidden),  # rich 13 ends even a hidden bar with a line
+        console=Console(
+            stderr=True, quiet=hidden
+        ),  # rich 13 prints an empty line after a hidden bar
         disable=hidden,
         speed_estimate_period=SECONDS_LOOKED_BACK,
     ) as bar:
@@ -66,7 +71,7 @@ def shown(
             if record.error is not None:
                 failed += 1
                 if not hidden:
-                    # As it is: rich would colour numbers and take [x] for a style.
+                    # Printed without markup: rich would colour numbers and read [x] as a style.
                     bar.console.out(f"{kind}: failed: {record.error}", highlight=False)
             bar.update(
                 task,

@@ -1,4 +1,4 @@
-"""What one trial gave, and how it is written as a row of a table.
+"""The record of one trial, and how it is written as a row of a table.
 
 JSON has no NaN and no infinity, and λ=∞ is a parameter here: such a number is written as
 `{"$float": "inf"}`, which every reader of JSON accepts and which comes back as the same number.
@@ -20,7 +20,7 @@ import numpy as np
 
 #: Parameters of a trial: JSON scalars and lists of them.
 Params = dict[str, Any]
-#: What tells one trial from another: experiment, revision, canonical JSON of the parameters.
+#: Identifies a trial: experiment, revision, canonical JSON of the parameters.
 Key = tuple[str, int, str]
 
 FLOAT_TAG = "$float"
@@ -29,21 +29,21 @@ PACKAGES = ("polyspan", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True)
 class Record:
-    """One trial: what was asked, what came out, how long it took and with which code."""
+    """One trial: its parameters, its results, its duration, and the version of the code."""
 
     experiment: str
     params: Params
     results: dict[str, Any] | None
     """None where the trial failed."""
     error: str | None
-    """Type, message and place of what was raised; None where the trial succeeded."""
+    """Type, message and source line of the exception; None where the trial succeeded."""
     seconds: float
     """Wall-clock time."""
     cpu_seconds: float
     """Processor time of the process that ran the trial."""
     versions: dict[str, str]
     commit: str | None
-    """Commit of the code, "-dirty" after changes to it; None where it is not in a repository."""
+    """Commit of the code, with "-dirty" after local changes; None outside a repository."""
     started: str
     """When the trial began: ISO 8601, UTC."""
     revision: int = 1
@@ -51,11 +51,11 @@ class Record:
 
     @property
     def key(self) -> Key:
-        """What tells this trial from others."""
+        """The key that identifies this trial."""
         return trial_key(self.experiment, self.revision, self.params)
 
     def to_row(self) -> dict[str, Any]:
-        """Return the fields as what a database holds: text and numbers, by name."""
+        """Return the fields by name, as texts and numbers for a database."""
         return {
             **{name: getattr(self, name) for name in self.__dataclass_fields__},
             "params": canonical(self.params),
@@ -72,12 +72,12 @@ class Record:
 
 
 def trial_key(experiment: str, revision: int, params: Mapping[str, Any]) -> Key:
-    """Return what tells one trial from another."""
+    """Return the key that identifies a trial."""
     return experiment, revision, canonical(params)
 
 
 def canonical(value: Any) -> str:
-    """Return the one JSON text of a value: keys sorted, no spaces, NumPy as plain numbers.
+    """Return the canonical JSON of a value: sorted keys, no spaces, NumPy as plain numbers.
 
     >>> canonical({"lam": float("inf"), "draw": np.int64(3)})
     '{"draw":3,"lam":{"$float":"inf"}}'
@@ -86,7 +86,7 @@ def canonical(value: Any) -> str:
 
 
 def encode(value: Any) -> str:
-    """Return plain values as JSON, with the keys in their order."""
+    """Return plain values as JSON; the order of keys is kept."""
     return json.dumps(_tagged(value), allow_nan=False)
 
 
@@ -96,7 +96,7 @@ def decode(text: str) -> Any:
 
 
 def plain(value: Any, where: str = "value") -> Any:
-    """Return a copy made of what JSON knows: NumPy and tuples become numbers and lists.
+    """Return a copy in JSON types: NumPy arrays and tuples become lists, NumPy scalars numbers.
 
     `where` names the value in the message of the TypeError for anything else.
     """
@@ -104,7 +104,7 @@ def plain(value: Any, where: str = "value") -> Any:
         value = value.tolist()
     if value is None or isinstance(value, bool):
         return value
-    # Subclasses (np.float64, enums of strings) would not come back as themselves.
+    # Subclasses (np.float64, string enums) become their base types: JSON would not keep them.
     for kind in (int, float, str):
         if isinstance(value, kind):
             return kind(value)
@@ -153,16 +153,16 @@ def versions() -> dict[str, str]:
 def commit() -> str | None:
     """Return the commit of the code that runs, or None where it is not under version control."""
     here = Path(__file__)
-    # An installed copy may lie inside another project's repository: its commit says nothing here.
+    # An installed copy may be inside another project's repository, whose commit is not ours.
     if _git("ls-files", "--error-unmatch", here.name, cwd=here.parent) is None:
         return None
-    # Tags are left out: a name such as v1.0-3-g0123abc is harder to look up than the hash.
+    # Without tags: a name such as v1.0-3-g0123abc is harder to look up than the hash.
     name = ("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     return _git(*name, cwd=here.parent)
 
 
 def _git(*arguments: str, cwd: Path) -> str | None:
-    """Return what git prints, or None where it fails or is not there."""
+    """Return what git prints, or None if git fails or is not installed."""
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=cwd, capture_output=True, text=True, check=True

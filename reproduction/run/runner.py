@@ -1,4 +1,4 @@
-"""Run the trials of experiments, in any number of processes, and go on where a run ended."""
+"""Run the trials of experiments in any number of processes; continue an interrupted run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import joblib
 from threadpoolctl import threadpool_limits
 
 from reproduction.registry import SCALES, Experiment
-from reproduction.run.progress import expected_seconds, shown
+from reproduction.run.progress import expected_seconds, progress_bar
 from reproduction.run.records import (
     Key,
     Params,
@@ -37,16 +37,16 @@ from reproduction.run.store import open_store, read_records
 #: Name of the file of trials in the output folder.
 TRIALS_FILE = "trials.sqlite"
 
-# How long a worker may outlive a run that was killed.
-SECONDS_BETWEEN_LOOKS = 0.5
+# How often a worker checks whether its parent process still exists.
+SECONDS_BETWEEN_CHECKS = 0.5
 HAS_INITIALIZERS = tuple(map(int, joblib.__version__.split(".")[:2])) >= (1, 5)
 
 
 def trial_seed(*parts: Any) -> int:
-    """Return a seed of 32 bits that depends on the parts alone.
+    """Return a seed of 32 bits that depends only on the arguments.
 
-    Not on the scale, the order of trials or the process: Python's own `hash` of a string changes
-    from one process to the next.
+    It does not depend on the scale, the order of trials or the process. (Python's own `hash` of a
+    string changes from one process to the next.)
 
     >>> trial_seed("table1", 0)
     3103960409
@@ -66,8 +66,8 @@ def run_experiments(
 ) -> dict[str, list[Record]]:
     """Run every trial that has not run yet, and return all trials of this scale.
 
-    Each trial is in `<out>/trials.sqlite` as soon as it ends, so a kill loses only those that were
-    running. A trial that raises becomes a record with an error and is tried again in the next run.
+    Each trial is stored in `<out>/trials.sqlite` when it ends, so a kill loses only the trials that
+    were running. A trial that raises is stored with its error and runs again in the next run.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ def run_experiments(
     scale : one of SCALES
     out : path of the output folder
     jobs : int, default=1
-        Processes, -1 for one per core; 1 runs in this process. Every trial has one BLAS thread,
-        whatever the number, so results do not depend on it.
+        Number of processes; -1 is one per core, 1 runs in this process. Every trial has one BLAS
+        thread, so results do not depend on this number.
     source : object, default=None
-        Where trials take data from. It is pickled for the workers: let it load lazily.
+        Where trials take data from. It is pickled for the workers, so it should load lazily.
     progress : bool, default=False
-        Show a bar on the standard error.
+        Show a progress bar on the standard error.
 
     Returns
     -------
@@ -90,23 +90,25 @@ def run_experiments(
     Raises
     ------
     KeyboardInterrupt
-        With a message that says what is kept.
+        With a message that says where the finished trials are stored.
     """
     wanted = _wanted(experiments, scale)
     with open_store(Path(out) / TRIALS_FILE) as store:
         kept = f"trials that have ended are kept in {store.path}; run the same again to go on"
         known = store.records()
         expected = expected_seconds(known.values())
-        # Long trials first, so that no process is left alone with one at the end.
+        # Long trials first, so that at the end no process waits for a single long trial.
         pending = sorted(
             (t for trials in wanted.values() for t in trials if not _done(t, known)),
             key=lambda trial: -expected(trial.experiment, trial.params),
         )
         work = sum(expected(trial.experiment, trial.params) for trial in pending)
         try:
-            # Closed at once on the way out, so that no worker goes on after the lock is free.
+            # The generator is closed before the lock is released, so that no worker runs after it.
             with (
-                shown(len(pending), work, expected, hidden=not (progress and pending)) as report,
+                progress_bar(
+                    len(pending), work, expected, hidden=not (progress and pending)
+                ) as report,
                 closing(_run_all(pending, jobs, source)) as finished,
             ):
                 for record in finished:
@@ -125,13 +127,13 @@ def run_experiments(
 def stored_records(
     experiments: Iterable[Experiment], scale: str, out: str | os.PathLike[str]
 ) -> dict[str, list[Record]]:
-    """Return what `run_experiments` would return of trials that have run, running nothing."""
+    """Return the stored trials of this scale; run nothing."""
     return _collected(_wanted(experiments, scale), read_records(Path(out) / TRIALS_FILE))
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """One trial to run; what travels to a worker."""
+    """One trial to run; it is pickled for a worker."""
 
     experiment: str
     revision: int
@@ -179,10 +181,10 @@ def _run_all(pending: Sequence[_Trial], jobs: int, source: Any) -> Generator[Rec
     """Yield the record of every trial as it ends."""
     stamp = {"versions": versions(), "commit": commit()}
     parent = os.getpid()
-    # Before joblib 1.5, which has initializers, a worker watches from its first trial on.
-    early = {"initializer": _end_with, "initargs": (parent,)} if HAS_INITIALIZERS else {}
+    # joblib before 1.5 has no initializers: there a worker starts to watch with its first trial.
+    early = {"initializer": _end_with_parent, "initargs": (parent,)} if HAS_INITIALIZERS else {}
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1, **early):
-        # Trials go out one by one: in batches, a kill would lose all that a batch has done.
+        # Trials are sent one by one: with batches, a kill would lose a whole batch.
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         yield from parallel(
             joblib.delayed(_run_in_worker)(t, source, stamp, parent) for t in pending
@@ -192,39 +194,39 @@ def _run_all(pending: Sequence[_Trial], jobs: int, source: Any) -> Generator[Rec
 def _run_in_worker(trial: _Trial, source: Any, stamp: dict[str, Any], parent: int) -> Record:
     """Run one trial in a process that ends when its parent does; with one job, in the parent."""
     if os.getpid() != parent:
-        _end_with(parent)
+        _end_with_parent(parent)
     return _run_trial(trial, source, stamp)
 
 
 @cache
-def _end_with(parent: int) -> None:
-    """Let a worker end soon after its parent, even where that was killed.
+def _end_with_parent(parent: int) -> None:
+    """Start a thread that ends this worker soon after its parent process, even a killed one.
 
-    Otherwise the trials in flight would run to their end for nobody, and joblib's workers then
-    wait for five minutes, holding the memory that the next run needs.
+    Otherwise its trial would run to the end although nobody stores it, and joblib's workers then
+    wait for five minutes and occupy memory that the next run needs.
     """
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(SECONDS_BETWEEN_CHECKS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 def _run_trial(trial: _Trial, source: Any, stamp: dict[str, Any]) -> Record:
-    """Run one trial, whatever comes of it."""
+    """Run one trial; an exception becomes part of its record."""
     results, error = None, None
     started = datetime.now(UTC).isoformat(timespec="seconds")
     wall, cpu = time.perf_counter(), time.process_time()
     try:
         with threadpool_limits(limits=1):
-            # A copy, because the parameters are the trial's name in the file.
+            # A copy, because the parameters identify the trial in the file and must not change.
             results = plain(trial.run(plain(trial.params), source), "results")
         if not isinstance(results, dict):
             raise TypeError(f"run returned a {type(results).__name__}: return a dictionary")
     except Exception as raised:  # whatever fails, the other trials go on
-        results, error = None, _described(raised)
+        results, error = None, _describe(raised)
     return Record(
         experiment=trial.experiment,
         revision=trial.revision,
@@ -238,10 +240,10 @@ def _run_trial(trial: _Trial, source: Any, stamp: dict[str, Any]) -> Record:
     )
 
 
-def _described(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """Return type, message and last line of the traceback; the same text on every machine."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}: {last.line}"
     text = f"{type(error).__name__}: {error} ({place})"
-    # Names of files may hold bytes that are no text.
+    # File names in the message may contain bytes that are not valid text.
     return text.encode(errors="backslashreplace").decode()

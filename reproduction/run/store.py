@@ -1,7 +1,7 @@
-"""The trials of a folder: one SQLite database, which survives a kill at any moment.
+"""The stored trials of a folder: one SQLite database, which survives a kill at any moment.
 
-A write-ahead log lets others read while a run writes, and leaves a trial whole or absent. It needs
-memory that processes share, so the folder has to be on a disk of this machine.
+With its write-ahead log others can read while a run writes, and no trial is half-written. The log
+needs shared memory, so the folder has to be on a local disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS trials (
 )
 """
 COLUMNS = list(Record.__dataclass_fields__)
-# In brackets, since SQLite takes an unknown name in double quotes for a string.
+# In brackets, because SQLite reads an unknown name in double quotes as a string.
 NAMES = ", ".join(f"[{name}]" for name in COLUMNS)
 SELECT = f"SELECT {NAMES} FROM trials ORDER BY rowid"
 VALUES = ", ".join(f":{name}" for name in COLUMNS)
@@ -39,7 +39,7 @@ INSERT = f"INSERT OR REPLACE INTO trials ({NAMES}) VALUES ({VALUES})"
 
 # The second of two runs that start at once waits this long before it gives up.
 SECONDS_FOR_LOCK = 1.0
-# What SQLite says of a file that is no database, is damaged, or has other tables.
+# Error codes of SQLite for a file that is no database, is damaged, or has other tables.
 UNUSABLE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR}
 
 
@@ -48,11 +48,11 @@ class DamagedError(ValueError):
 
 
 class UnwritableError(OSError):
-    """A folder that cannot be written, for lack of room or permission or because of another run."""
+    """A folder that cannot be written: disk full, no permission, or another run uses it."""
 
 
 class TrialStore:
-    """A file of trials that is open for writing; `open_store` gives it."""
+    """A file of trials that is open for writing; `open_store` returns it."""
 
     def __init__(self, path: Path, database: sqlite3.Connection) -> None:
         self.path = path
@@ -60,33 +60,33 @@ class TrialStore:
 
     def records(self) -> dict[Key, Record]:
         """Return all trials by their keys, in the order in which they were added."""
-        with _explained(self.path):
+        with _readable_errors(self.path):
             return _records(self._database)
 
     def append(self, record: Record) -> None:
         """Add a trial, or replace the one with its key; it is on the disk when this returns."""
-        with _explained(self.path):
+        with _readable_errors(self.path):
             self._database.execute(INSERT, record.to_row())
 
 
 @contextmanager
 def open_store(path: str | os.PathLike[str]) -> Iterator[TrialStore]:
-    """Open a file of trials for writing; it and its folder are made where they are missing.
+    """Open a file of trials for writing; create it and its folder if they do not exist.
 
     Raises
     ------
     DamagedError
-        Where it cannot be read.
+        If the file cannot be read.
     UnwritableError
-        Where it cannot be written, or another run has it open.
+        If the file cannot be written, or another run has it open.
     """
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnwritableError(f"{error}: give another folder for the trials") from error
-    with _alone(path), closing(_connected(path)) as database:
-        with _explained(path):
+    with _locked(path), closing(_connect(path)) as database:
+        with _readable_errors(path):
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             database.execute(SCHEMA)
@@ -96,33 +96,33 @@ def open_store(path: str | os.PathLike[str]) -> Iterator[TrialStore]:
 def read_records(path: str | os.PathLike[str]) -> dict[Key, Record]:
     """Return all trials of a file by their keys, even while a run writes to it.
 
-    A missing file has no trials.
+    If the file does not exist there are no trials.
     """
     path = Path(path)
     if not path.exists():
         return {}
-    with closing(_connected(path)) as database, _explained(path):
+    with closing(_connect(path)) as database, _readable_errors(path):
         # A run that has just started may not have made the table yet.
         table = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'trials'")
         return _records(database) if table.fetchone() else {}
 
 
-def _connected(path: Path, timeout: float = 5.0) -> sqlite3.Connection:
-    """Open a database in which every statement is a transaction of its own."""
-    with _explained(path):
+def _connect(path: Path, timeout: float = 5.0) -> sqlite3.Connection:
+    """Open a database in which every statement is one transaction."""
+    with _readable_errors(path):
         return sqlite3.connect(path, timeout=timeout, isolation_level=None)
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Keep other runs from a file as long as this process lives.
+def _locked(path: Path) -> Iterator[None]:
+    """Lock a file against other runs until this block ends.
 
-    The lock is a transaction that never writes, on an empty database beside the file: on the file
-    itself it would shut out readers.
+    The lock is a transaction that never writes, on an empty database beside the file. On the file
+    itself it would block readers as well.
     """
     beside = path.with_name(path.name + ".lock")
-    with closing(_connected(beside, timeout=SECONDS_FOR_LOCK)) as lock:
-        with _explained(beside):
+    with closing(_connect(beside, timeout=SECONDS_FOR_LOCK)) as lock:
+        with _readable_errors(beside):
             lock.execute("BEGIN EXCLUSIVE")
         yield
 
@@ -139,14 +139,14 @@ def _records(database: sqlite3.Connection) -> dict[Key, Record]:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite says about a file into what its user can do."""
+def _readable_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into errors that say what the user can do."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         if type(error) not in (sqlite3.DatabaseError, sqlite3.OperationalError):
-            raise  # such as a record that breaks the rules of the table: our mistake
-        # Without a code where Python itself found text that is none.
+            raise  # a mistake in our code, such as a record that violates the schema
+        # The error has no code if Python itself could not decode a text.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code in UNUSABLE:
             found = " ".join(str(error).split())

@@ -2,7 +2,7 @@
   "use strict";
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
 
-  // Filter: shows the rows and claims of one kind, and folds what has none of it.
+  // Filter: shows the rows and claims of one kind, and hides groups without any.
   const buttons = all("[data-filter]");
   const items = all("[data-kind]");
   const status = document.getElementById("page-status");
@@ -17,7 +17,7 @@
   };
   for (const button of buttons) button.addEventListener("click", () => filter(button.dataset.filter));
 
-  // Numbers of a point: our own label instead of the browser's, because it also answers to a tap.
+  // Tooltip of a point: our own instead of the browser's, because it also works on a touch screen.
   const tip = document.getElementById("page-tip");
   document.addEventListener("pointerover", (event) => {
     const point = event.target.closest(".pt");

@@ -1,6 +1,6 @@
-"""Private and new names of scikit-learn, and what stands in for them in older releases.
+"""Private and new names of scikit-learn, and replacements for those that older releases lack.
 
-All other files take them from here: what a release moves or lacks is mended in one place.
+All other files import these names from here, so that only this file depends on the release.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ try:
 except ImportError:  # before scikit-learn 1.9
 
     class _SilentContext:
-        """A task of a fit that nobody is told about."""
+        """A task of a fit that calls no callbacks."""
 
-        def call_on_fit_task_begin(self, **told: Any) -> None:
+        def call_on_fit_task_begin(self, **arguments: Any) -> None:
             """Do nothing."""
 
-        def call_on_fit_task_end(self, **told: Any) -> bool:
-            """Do nothing, and stop nothing."""
+        def call_on_fit_task_end(self, **arguments: Any) -> bool:
+            """Do nothing; False: the fit goes on."""
             return False
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where there are no callbacks: nobody is told about a fit."""
+        """Replace the mixin of newer releases; it calls no callbacks."""
 
         def _init_callback_context(self, **options: Any) -> _SilentContext:
             return _SilentContext()
@@ -79,7 +79,7 @@ try:
 except ImportError:  # before scikit-learn 1.8
 
     def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
-        """Raise an error where X lies elsewhere than what `fit` learned."""
+        """Raise an error if X has another namespace or device than the fitted attribute."""
         if not get_config()["array_api_dispatch"]:
             return
         # Tables have no device, and become NumPy arrays.
@@ -99,11 +99,11 @@ except ImportError:  # before scikit-learn 1.8
 def plain_settings(X: Any = None) -> AbstractContextManager[None]:
     """Return a context for calls of scikit-learn's own estimators and functions.
 
-    Whatever the user has set, they return arrays, and NumPy arrays go through with array API
-    dispatch off: with it an older release lacks operations, and a newer one takes other ways.
-    X is given where it may be of another namespace, which needs the dispatch that is on.
+    Inside it scikit-learn returns arrays, whatever output the user has set. For NumPy arrays the
+    array API dispatch is off, because with it older releases lack operations and newer ones take
+    other code paths. Pass X if it may be of another namespace: then the dispatch stays as it is.
     """
-    dispatch = False if X is None or is_numpy_array(X) else None  # None: as it is
+    dispatch = False if X is None or is_numpy_array(X) else None  # None: unchanged
     context: AbstractContextManager[None] = config_context(
         array_api_dispatch=dispatch, transform_output="default"
     )

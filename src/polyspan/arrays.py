@@ -1,4 +1,4 @@
-"""Arrays of any namespace: where they come from, how rows are visited, how many threads run.
+"""Arrays of any namespace: creation, transfers, sizes of chunks, and limits on threads.
 
 Nothing here imports an array framework: the namespace is taken from the arrays that come in.
 """
@@ -32,16 +32,16 @@ Array = Any
 # A chunk of about this many bytes stays in cache between the assignment product and the sums that
 # follow it: 1.1 times the bare product, against 1.4 with chunks of 16 MB (m=784, 100 columns).
 CHUNK_BYTES = 6 << 20
-# Fewer rows than this spend the time on packing the bases, not on multiplying.
+# With fewer rows than this BLAS spends more time on packing the bases than on multiplying.
 CHUNK_MIN_ROWS = 512
-# Neither a chunk nor its projections may take more than this.
+# Neither a chunk nor its projections may take more bytes than this.
 CHUNK_MAX_BYTES = 64 << 20
-# An accelerator has no such cache to stay in, and every chunk costs it the start of its kernels.
+# An accelerator gains nothing from its cache here, and every chunk costs the launch of kernels.
 DEVICE_CHUNK_BYTES = 4 << 30
-# Below this many floating-point operations a product is done before a second thread has woken up;
+# Below this many floating-point operations a product is done before a second thread has started;
 # on a busy machine two threads were 20 times slower than one.
 SMALL_WORK = 1e9
-# Just below the size from which blocks always go back to the system.
+# Just below the size from which the allocator always returns memory to the system.
 FREED_BYTES = 30 << 20
 
 
@@ -51,22 +51,22 @@ def namespace(*arrays: Array) -> Any:
 
 
 def as_array(a: Any) -> Array:
-    """Return arrays as they are, and anything else as a NumPy array."""
+    """Return an array unchanged, and anything else as a NumPy array."""
     return a if is_array_api_obj(a) else np.asarray(a)
 
 
 def is_host(a: Array) -> bool:
-    """Tell whether an array lies in the memory of the CPU, where gathering rows is cheap.
+    """Tell whether an array is in the memory of the CPU, where gathering rows is cheap.
 
-    On an accelerator whatever depends on the data, such as how many rows belong to a cluster,
-    has to be fetched first, and masking costs less than waiting.
+    On an accelerator a size that depends on the data, such as the number of rows of a cluster,
+    must first be copied to the CPU: there masking costs less than waiting for that copy.
     """
     where = str(device(a))
     return where == "cpu" or "CPU_DEVICE" in where  # the second is array-api-strict's
 
 
 def is_numpy(a: Any) -> bool:
-    """Tell whether an array is one of NumPy."""
+    """Tell whether an object is a NumPy array."""
     return bool(is_numpy_array(a))
 
 
@@ -80,41 +80,41 @@ def to_numpy(a: Any) -> np.ndarray:
 
 
 def moved_to(a: Any, like: Array, dtype: Any = None) -> Array:
-    """Bring a NumPy array or numbers to the namespace and device of another array."""
+    """Move a NumPy array or numbers to the namespace and device of the array `like`."""
     if is_numpy_array(a) and not is_numpy_array(like):
-        a = np.asarray(a, order="C")  # PyTorch takes no array that is read backwards
+        a = np.asarray(a, order="C")  # PyTorch takes no negative strides
     return namespace(like).asarray(a, dtype=dtype, device=device(like))
 
 
 def zeros(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
-    """Return zeros beside another array, in its precision unless told otherwise."""
+    """Return zeros in the namespace, on the device and (by default) of the dtype of `like`."""
     return namespace(like).zeros(shape, dtype=dtype or like.dtype, device=device(like))
 
 
 def unfilled(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
-    """Return an array to be filled beside another, in its precision unless told otherwise."""
+    """Return an uninitialised array, placed as in `zeros`, for the caller to fill."""
     return namespace(like).empty(shape, dtype=dtype or like.dtype, device=device(like))
 
 
 def identity(n: int, like: Array) -> Array:
-    """Return the identity matrix beside another array, in its precision."""
+    """Return the identity matrix in the namespace, on the device and of the dtype of `like`."""
     return namespace(like).eye(n, dtype=like.dtype, device=device(like))
 
 
 def one_hot(labels: Array, n: int, dtype: Any) -> Array:
-    """Return 1 where a label is 0, 1, …, n-1, along a new last axis."""
+    """Return the one-hot code of labels 0, 1, …, n-1 along a new last axis."""
     xp = namespace(labels)
     every = xp.arange(n, dtype=labels.dtype, device=device(labels))
     return xp.astype(labels[..., None] == every, dtype)
 
 
 def members_of(labels: Array, n: int) -> list[Array]:
-    """Return the indices of the samples of every label 0, 1, …, n-1."""
+    """Return, for every label 0, 1, …, n-1, the indices of its samples."""
     xp = namespace(labels)
     return [xp.nonzero(labels == p)[0] for p in range(n)]
 
 
-def unsorted(members: list[Array], parts: list[Array]) -> Array:
+def restore_order(members: list[Array], parts: list[Array]) -> Array:
     """Put rows that were computed cluster by cluster back into the order of the samples."""
     xp = namespace(parts[0])
     back = xp.argsort(xp.concat(members, axis=0))
@@ -127,20 +127,20 @@ def transpose(a: Array) -> Array:
 
 
 def float64_sum(a: Array, axis: int | tuple[int, ...] | None = None) -> Array:
-    """Sum in double precision, so that an objective of float32 data still has its digits."""
+    """Sum in double precision, so that objectives of float32 data stay accurate."""
     xp = namespace(a)
     return xp.sum(a, axis=axis, dtype=xp.float64)
 
 
 def sum_of_squares(a: Array) -> float:
-    """Return Σ a² of a matrix, summed in double precision; NumPy needs no array of squares."""
+    """Return Σ a² of a matrix, in double precision and for NumPy without an array of squares."""
     if is_numpy_array(a):
         return float(np.einsum("nm,nm->", a, a, dtype=np.float64))
     return float(float64_sum(namespace(a).vecdot(a, a)))
 
 
 def machine_epsilon(a: Array) -> float:
-    """Return the rounding unit of the array's own precision."""
+    """Return the machine epsilon of the array's dtype."""
     return float(namespace(a).finfo(a.dtype).eps)
 
 
@@ -152,8 +152,8 @@ def item_bytes(a: Array) -> int:
 def top_eigenvectors(a: Array, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
-    LAPACK's selective driver, which only NumPy arrays can use, leaves out the back-transformation
-    of the vectors that nobody asked for; for small matrices that does not pay.
+    For NumPy arrays LAPACK's driver `evr` computes only the k vectors, which saves the
+    back-transformation of the others; for small matrices it is not faster.
     """
     xp = namespace(a)
     n = a.shape[-1]
@@ -238,10 +238,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def limit_threads(work: float, n_parallel: int = 1) -> AbstractContextManager[Any]:
-    """Run with one BLAS thread where several would hinder.
+    """Return a context with one BLAS thread where several threads would be slower.
 
-    The choice depends on the work of one pass and on how many independent parts there are, never
-    on how many of them run at once: so results do not depend on `n_jobs`.
+    The choice depends on the work of one pass and on the number of independent tasks
+    `n_parallel`, never on how many of them run at once: results do not depend on `n_jobs`.
     """
     if work >= SMALL_WORK and n_parallel == 1:
         return nullcontext()
@@ -250,19 +250,20 @@ def limit_threads(work: float, n_parallel: int = 1) -> AbstractContextManager[An
 
 @cache
 def keep_freed_memory() -> None:
-    """Let the allocator keep what temporary arrays free, so that the next ones need no new pages.
+    """Let the allocator keep the memory of freed arrays, so that later arrays reuse its pages.
 
-    The C library of Linux gives blocks back to the system from a size that grows with the largest
-    one freed so far. Freeing one such block, never touched, spares the page faults of all later
-    temporaries (20 % of eight starts on 650 samples); up to twice its size stays with the process.
+    The C library of Linux returns freed memory to the system above a threshold, which grows with
+    the largest array freed so far. Freeing one large array here, whose pages are never touched,
+    avoids the page faults of all later temporary arrays (20 % of the time of eight starts on 650
+    samples); the process then keeps up to twice that size.
     """
     np.empty(FREED_BYTES, dtype=np.uint8)
 
 
 def power_of_two_scale(largest: float, eps: float) -> float:
-    """Return the power of two that brings `largest` near 1, or 1 where squares are safe as is.
+    """Return the power of two that brings `largest` near 1, or 1 where no scaling is needed.
 
-    A power of two changes no digit. Squares and sums of squares stay far from overflow and
+    Scaling by a power of two does not round. Squares and sums of squares stay far from overflow and
     underflow between the fourth roots of the range (1e±77 for float64, 1e±9 for float32).
     """
     safe, most = (255, 1020) if eps < 1e-10 else (31, 120)

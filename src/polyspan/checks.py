@@ -40,13 +40,15 @@ from polyspan.arrays import (
 from polyspan.geometry import closeness
 from polyspan.inputs import naming_columns, package_of, require_dispatch, require_numpy
 
-INSTEAD = "use polyspan.RobustMiCUSaL, which learns from the observed entries, or impute them first"
+MISSING_ADVICE = (
+    "use polyspan.RobustMiCUSaL, which learns from the observed entries, or impute them first"
+)
 
-# Namespaces and devices that have all operations.
-_COMPLETE: set[tuple[str, str]] = set()
+# Namespaces and devices that are known to have all operations.
+_CHECKED_DEVICES: set[tuple[str, str]] = set()
 
 
-def validated(
+def validate_samples(
     estimator: Any,
     X: Any,
     *,
@@ -55,19 +57,20 @@ def validated(
     method: str = "predict",
     double: bool = False,
 ) -> Array:
-    """Check samples; NaN passes.
+    """Check samples and return them as an array; NaN is allowed.
 
     Parameters
     ----------
     reset : bool
         Whether this is `fit`, or the first batch of a stream.
     fitted, method : str
-        The attribute whose namespace and device X must share, and what the user called.
+        The fitted attribute whose namespace and device X must have, and the method that the
+        user called.
     double : bool
-        Whether float32 is turned into float64.
+        Whether to convert float32 to float64.
     """
     if isinstance(X, list | tuple) and get_config()["array_api_dispatch"]:
-        X = np.asarray(X)  # scikit-learn 1.7 takes no lists then
+        X = np.asarray(X)  # scikit-learn 1.7 takes no lists with dispatch on
     if hasattr(X, "__dask_graph__"):
         refuse_lazy(estimator, X)
     if getattr(X, "requires_grad", False):
@@ -75,7 +78,7 @@ def validated(
             "X is a tensor that requires gradients, and nothing here is differentiated: pass "
             "X.detach()"
         )
-    # A stream may have begun with too few samples to fit.
+    # A stream may not be fitted yet, if its first batches had too few samples.
     if not reset and method != "partial_fit":
         check_is_fitted(estimator)
         require_dispatch(**{fitted: getattr(estimator, fitted)})  # of a fit under the switch
@@ -91,7 +94,7 @@ def validated(
 
 
 def refuse_lazy(estimator: Any, X: Any) -> None:
-    """Raise an error for dask arrays and frames, of which NumPy would gather all rows unasked."""
+    """Raise an error for dask arrays and frames, whose rows NumPy would all load into memory."""
     if hasattr(X, "__dask_graph__"):
         raise ValueError(
             f"{type(estimator).__name__} needs all samples in memory here, and X is lazy (dask): "
@@ -112,9 +115,9 @@ def check_device(X: Array) -> None:
     """Raise an error where the device lacks an operation that fitting needs."""
     xp, where = namespace(X), device(X)
     kind = (xp.__name__, str(where))  # not all devices can be hashed
-    if kind not in _COMPLETE:
+    if kind not in _CHECKED_DEVICES:
         _check_operations(xp, where)
-        _COMPLETE.add(kind)
+        _CHECKED_DEVICES.add(kind)
 
 
 def _check_operations(xp: Any, where: Any) -> None:
@@ -135,18 +138,18 @@ def _check_operations(xp: Any, where: Any) -> None:
             ) from error
 
 
-def refuse_missing(estimator: Any, X: Array, instead: str = INSTEAD) -> None:
-    """Raise an error where entries are missing; `instead` names what takes them."""
+def refuse_missing(estimator: Any, X: Array, instead: str = MISSING_ADVICE) -> None:
+    """Raise an error where entries are missing; `instead` says what the user can do."""
     xp = namespace(X)
     missing = sum(
         int(xp.sum(xp.astype(xp.isnan(X[which, :]), xp.int64)))
         for which in row_slices(X.shape[0], rows_at_once(X))
     )
     if missing:
-        raise ValueError(_missing(estimator, missing, X.shape[0] * X.shape[1], instead))
+        raise ValueError(_missing_message(estimator, missing, X.shape[0] * X.shape[1], instead))
 
 
-def _missing(estimator: Any, missing: int, total: int, instead: str) -> str:
+def _missing_message(estimator: Any, missing: int, total: int, instead: str) -> str:
     return (
         f"Input X contains NaN: {missing} of {total} entries are missing. "
         f"{type(estimator).__name__} needs complete data; {instead}."
@@ -154,9 +157,9 @@ def _missing(estimator: Any, missing: int, total: int, instead: str) -> str:
 
 
 def check_extent(
-    estimator: Any, source: Any, extent: Any, *, allow_nan: bool, instead: str = INSTEAD
+    estimator: Any, source: Any, extent: Any, *, allow_nan: bool, instead: str = MISSING_ADVICE
 ) -> None:
-    """Raise an error where what a first pass found could not be learned from."""
+    """Raise an error where the first pass over the rows found data that cannot be learned from."""
     m, dtype = source.n_features, source.working_type
     if extent is None:
         raise ValueError(
@@ -168,11 +171,11 @@ def check_extent(
             f"{extent.n_infinite} entries"
         )
     if extent.n_missing and not allow_nan:
-        raise ValueError(_missing(estimator, extent.n_missing, extent.n_rows * m, instead))
+        raise ValueError(_missing_message(estimator, extent.n_missing, extent.n_rows * m, instead))
 
 
 def check_header(estimator: Any, source: Any) -> None:
-    """Check number and names of the features of rows that are elsewhere, and note them."""
+    """Check and store number and names of the features of rows that are not in memory."""
     check_feature_names(estimator, source.header, reset=True)
     check_n_features(estimator, source.X, reset=True)
     if source.n_features == 0:
@@ -182,21 +185,21 @@ def check_header(estimator: Any, source: Any) -> None:
         )
 
 
-def needed(module: str, message: str) -> Any:
-    """Import a module of a package that not everybody has; `message` says what to install."""
+def import_optional(module: str, message: str) -> Any:
+    """Import a module of an optional package; `message` says what to install if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
         raise ImportError(message) from error
 
 
-def listed(items: np.ndarray | Sequence[Any]) -> str:
-    """Name the first ten of some rows or columns."""
+def first_ten(items: np.ndarray | Sequence[Any]) -> str:
+    """Return the first ten of some rows or columns as text, separated by commas."""
     return ", ".join(str(item) for item in items[:10]) + (", …" if len(items) > 10 else "")
 
 
 def check_subspace_dim(subspace_dim: int, n_features: int) -> None:
-    """Raise an error where a subspace would be the whole space."""
+    """Raise an error if a subspace would be the whole space."""
     if subspace_dim >= n_features:
         raise ValueError(
             f"subspace_dim={subspace_dim} must be smaller than n_features={n_features}: "
@@ -213,23 +216,23 @@ def check_columns_observed(missing: Array) -> None:
     if len(never):
         raise ValueError(
             f"{len(never)} of {missing.shape[1]} columns of X are never observed "
-            f"(columns {listed(never)}): leave them out"
+            f"(columns {first_ten(never)}): leave them out"
         )
 
 
 def warn_left_out(left_out: np.ndarray | int, n: int, dim: int) -> None:
-    """Warn about rows with too few observed entries: which they are, or how many."""
+    """Warn about rows with too few observed entries, given their indices or their number."""
     count = left_out if isinstance(left_out, int) else len(left_out)
     if count:
-        which = "" if isinstance(left_out, int) else f" (rows {listed(left_out)})"
+        which = "" if isinstance(left_out, int) else f" (rows {first_ten(left_out)})"
         warn_user(
             f"{count} of {n} rows have at most subspace_dim={dim} observed entries and are not "
             f"learned from{which}; their label is -1"
         )
 
 
-def warn_where_together(bases: Array, lam: float) -> None:
-    """Warn where several subspaces are one, to a hundredth, because λ is small for the data."""
+def warn_if_coinciding(bases: Array, lam: float) -> None:
+    """Warn where all subspaces nearly coincide (within 1 %) because λ is small for the data."""
     n_subspaces, _, s = bases.shape
     pairs = n_subspaces * (n_subspaces - 1)
     if math.isinf(lam) or not pairs * s:
@@ -269,7 +272,7 @@ def warn_about_rank(ritz: Array, s: int, size: int, *, centred: bool) -> None:
         )
 
 
-_OURS = ("polyspan.", "sklearn.base")
+_OWN_MODULES = ("polyspan.", "sklearn.base")
 
 
 def warn_unconverged(message: str) -> None:
@@ -280,7 +283,7 @@ def warn_unconverged(message: str) -> None:
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the first caller outside this package and scikit-learn's wrapper around `fit`."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OWN_MODULES):
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)

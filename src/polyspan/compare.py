@@ -1,4 +1,4 @@
-"""Several estimators on one data set, with the same measures for all."""
+"""Compare several estimators on one data set by the same measures."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from polyspan.metrics import (
 )
 from polyspan.progress import progress_bar
 
-#: What can be measured, in the order of the columns; for all of them less is better.
+#: What can be measured, in the order of the columns; for all of them lower is better.
 MEASURES = ("seconds", "label_error", "d_avg", "reconstruction_error")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` measured: one row per method."""
+    """The measures that `compare` took, one row per method."""
 
     rows: list[dict[str, Any]]
-    """`method`, the measures (None where one does not apply) and `error` (None, or what failed)."""
+    """`method`, the measures (None where one does not apply) and `error` (None, or a message)."""
 
     @property
     def measures(self) -> list[str]:
@@ -69,9 +69,9 @@ def compare(
     X_clean: Any = None,
     progress: bool = False,
 ) -> Comparison:
-    """Fit several estimators to the same data and measure them alike.
+    """Fit several estimators to the same data and measure all of them in the same way.
 
-    A method that fails becomes a row with its error; the others go on.
+    If a method fails, its row holds the error, and the other methods are still run.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def compare(
         progress=(progress, ["boolean"]),
     )
     require_dispatch(X=X, labels=labels, bases=bases, X_clean=X_clean)
-    named = list(_named(methods))
+    named = list(_with_names(methods))
     for name, estimator in named:
         if isinstance(estimator, type):
             kind = estimator.__name__
@@ -127,8 +127,8 @@ def compare(
     return Comparison(rows)
 
 
-def _named(methods: Mapping[str, Any] | Sequence[Any]) -> Iterable[tuple[str, Any]]:
-    """Give every estimator a name of its own."""
+def _with_names(methods: Mapping[str, Any] | Sequence[Any]) -> Iterable[tuple[str, Any]]:
+    """Yield every estimator with a unique name."""
     if isinstance(methods, Mapping):
         yield from ((str(name), estimator) for name, estimator in methods.items())
         return
@@ -157,6 +157,6 @@ def _measure(
             row["reconstruction_error"] = relative_reconstruction_error(
                 X_clean, as_array(model.reconstruct(X))
             )
-    except Exception as error:  # whatever fails, the other methods go on
+    except Exception as error:  # the other methods are still run
         row["error"] = f"{type(error).__name__}: {error}"
     return row

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing: a file is written completely, or not at all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """Raise an error where a file could not be written, before work is put into its content.
+    """Raise an error if a file could not be written, before its content is computed.
 
     Parameters
     ----------
     path : str or Path
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def same_file(a: str | Path, b: str | Path) -> bool:
 
 
 @contextmanager
-def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a temporary file to write to, which takes the name `path` when all went well.
+def atomic_write(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary file to write to, and rename it to `path` at the end.
 
     The temporary file lies in the same folder, so that it is renamed and not copied: a reader sees
     the old file or the new one. Whatever goes wrong before, interrupts included, it is removed and
@@ -64,7 +64,7 @@ def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     ----------
     path : str or Path
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Yields
     ------
@@ -75,10 +75,10 @@ def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from polyspan.files import whole_file
+    >>> from polyspan.files import atomic_write
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole_file(Path(folder) / "a.txt") as part:
-    ...         _ = part.write_text("all of it")
+    ...     with atomic_write(Path(folder) / "a.txt") as temporary:
+    ...         _ = temporary.write_text("content")
     ...     [file.name for file in Path(folder).iterdir()]
     ['a.txt']
     """
@@ -94,13 +94,13 @@ def whole_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         os.chmod(temporary, _mode(target))
         _rename(temporary, target, overwrite=overwrite)
     finally:
-        # After the rename there is none.
+        # After the rename it no longer exists.
         with suppress(FileNotFoundError):
             temporary.unlink()
 
 
 def _flush(path: Path) -> None:
-    """Wait until the content is on the disk: some full disks say so only here."""
+    """Wait until the content is on the disk; some full disks raise their error only here."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -116,7 +116,7 @@ def _mode(target: Path) -> int:
 
 def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
     if not overwrite:
-        # A link, unlike a rename, fails where another process has made the file meanwhile.
+        # A link, unlike a rename, fails if another process has created the file meanwhile.
         try:
             os.link(temporary, target)
         except FileExistsError as error:

@@ -1,4 +1,4 @@
-"""How near a learned union of subspaces is to the truth (Sec. II and V-A of the paper).
+"""Errors of a learned union of subspaces, compared with the truth (Sec. II, V-A of the paper).
 
 Under scikit-learn's `array_api_dispatch` arrays of any namespace and device, two of them on the
 same one; labels may come from anywhere.
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def average_subspace_distance(bases: Array, true_bases: Array) -> float:
-    r"""Average normalised distance between learned and true subspaces, the paper's d_avg.
+    r"""Return the mean normalised distance of learned from true subspaces, the paper's d_avg.
 
     .. math:: d_{avg} = \frac1L \sum_l
         \sqrt{\frac{s - \mathrm{tr}(D_l^T T_{\hat l} T_{\hat l}^T D_l)}{s}}
@@ -70,12 +70,13 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
 
 
 def clustering_error(labels_true: Any, labels_pred: Any) -> float:
-    """Fraction of samples in the wrong cluster, under the best one-to-one matching of clusters.
+    """Return the fraction of samples in the wrong cluster, with the clusters matched optimally.
 
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_samples,)
-        The numbers of clusters may differ; samples of a cluster without a partner count as wrong.
+        The clusters are matched one to one. The numbers of clusters may differ; samples of a
+        cluster that has no match count as wrong.
 
     Returns
     -------
@@ -102,10 +103,10 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
 
 
 def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> float:
-    r"""Mean of ‖x - x̂‖² / ‖x‖² over samples, with x the noiseless sample.
+    r"""Return the mean of ‖x - x̂‖² / ‖x‖² over samples, with x the noiseless sample.
 
-    For a model with a mean, x̂ = D_τ D_τᵀ(z - ȳ) + ȳ for the noisy sample z: what `reconstruct`
-    returns.
+    x̂ is what `reconstruct` returns for the noisy sample z: D_τ D_τᵀ(z - ȳ) + ȳ for a model with
+    the mean ȳ, where D_τ is the basis of the nearest subspace.
 
     Parameters
     ----------

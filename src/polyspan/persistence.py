@@ -1,4 +1,4 @@
-"""Models in files: saved with skops, so that loading one runs no code that the file brings.
+"""Model files, saved with skops, so that loading one runs no code from the file.
 
 Needs skops: `pip install skops`.
 """
@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan import saved_types
 from polyspan.arrays import is_numpy
-from polyspan.checks import needed
-from polyspan.files import check_target, whole_file
+from polyspan.checks import import_optional
+from polyspan.files import atomic_write, check_target
 from polyspan.saved_archive import (
     ModelFileError,
     ModelInfo,
@@ -42,10 +42,10 @@ _CALLBACK_ATTRIBUTES = (
 def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
     """Save a fitted estimator of polyspan, or a pipeline that ends in one.
 
-    The file is a skops archive with a manifest. It is written whole or not at all. Callbacks set on
-    the estimator are not saved, nor is a kernel that is a Python function: a file holds numbers and
-    names, no code. Of a model fitted on a dask array `labels_` are left out, which are yet to be
-    computed from data that the file does not hold: `predict` gives them again.
+    The file is a skops archive with a manifest. It is written completely or not at all. It holds
+    numbers and names, but no code: callbacks are not saved, and a model whose kernel is a Python
+    function is refused. For a model fitted on a dask array, the lazy `labels_` are left out, since
+    the file does not hold the data to compute them; `predict` returns them again.
 
     The other steps of a pipeline may be estimators of polyspan too, "passthrough", or these of
     scikit-learn: `StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `RobustScaler`, `Normalizer`,
@@ -60,7 +60,7 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> None
     path : str or Path
         ".skops" is the usual ending.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -79,8 +79,8 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> None
     """
     check_target(path, overwrite=overwrite)
     content = model_bytes(model)
-    with whole_file(path, overwrite=overwrite) as part:
-        part.write_bytes(content)
+    with atomic_write(path, overwrite=overwrite) as temporary:
+        temporary.write_bytes(content)
 
 
 def load_model(path: str | Path) -> Any:
@@ -106,14 +106,14 @@ def load_model(path: str | Path) -> Any:
     skops = _skops()
     content, tree, _ = read_checked(Path(path))
     try:
-        saved_types.to_places(tree)
-        model = skops.loads(with_tree(content, tree), trusted=saved_types.trusted())
+        saved_types.to_import_paths(tree)
+        model = skops.loads(with_tree(content, tree), trusted=saved_types.trusted_types())
         if isinstance(model, Pipeline):
             _check_steps(model)
             if model.memory is not None:  # a folder of pickles, which the next fit would load
                 raise ValueError(f"memory={model.memory!r}")
         check_is_fitted(model)
-    except Exception as error:  # whatever a damaged tree makes skops and NumPy stumble over
+    except Exception as error:  # skops and NumPy raise many types for a damaged tree
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
     return model
 
@@ -135,7 +135,7 @@ def model_bytes(model: Any) -> bytes:
     check_is_fitted(model)
     content = _skops().dumps(_bare(model))
     tree = tree_of(content)
-    unknown = saved_types.to_public(tree)
+    unknown = saved_types.to_file_names(tree)
     if unknown:
         raise TypeError(
             f"cannot save this {name}: it holds {', '.join(unknown)}, and a "
@@ -186,4 +186,4 @@ def _bare(model: Any) -> Any:
 
 
 def _skops() -> Any:
-    return needed("skops.io", "saving and loading models needs skops: pip install skops")
+    return import_optional("skops.io", "saving and loading models needs skops: pip install skops")

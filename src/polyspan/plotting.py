@@ -8,7 +8,7 @@ from polyspan.model_selection import SizeChoice
 
 
 def plot_size_choice(choice: SizeChoice, axes: Any = None) -> Any:
-    """Show what `choose_size` tried: BIC by dimension, held-out error by number of subspaces.
+    """Plot what `choose_size` tried: BIC by dimension, held-out error by number of subspaces.
 
     Parameters
     ----------
@@ -57,13 +57,13 @@ def plot_size_choice(choice: SizeChoice, axes: Any = None) -> Any:
 
 
 def _columns(choice: SizeChoice, **wanted: Any) -> dict[str, list[Any]]:
-    """Return the columns of the table, of the rows with the wanted values."""
+    """Return the columns of the table, restricted to the rows with the wanted values."""
     rows = [row for row in choice.table if wanted.items() <= row.items()]
     return {name: [row[name] for row in rows] for name in choice.table[0]}
 
 
 def plot_comparison(comparison: Any, axes: Any = None) -> Any:
-    """Show what `compare` measured: one panel per measure, one bar per method.
+    """Plot what `compare` measured: one panel per measure, one bar per method.
 
     Parameters
     ----------
@@ -94,6 +94,6 @@ def plot_comparison(comparison: Any, axes: Any = None) -> Any:
             ax.text(value or 0.0, place, "–" if value is None else f" {value:.3g}", va="center")
         ax.set(xlabel=measure.replace("_", " "), yticks=list(places), yticklabels=names)
         ax.margins(x=0.25)
-    # Once for all panels: they share the axis.
+    # One call is enough: the panels share this axis.
     axes[0].invert_yaxis()
     return axes

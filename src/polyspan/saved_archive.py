@@ -64,7 +64,7 @@ def with_manifest(content: bytes, tree: Any) -> bytes:
         manifest = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "estimator": saved_types.name_of(tree),
+            "estimator": saved_types.type_name(tree),
             "versions": {name: version(name) for name in ("polyspan", "numpy", "scikit-learn")},
             "sha256": digest(archive),
         }
@@ -128,13 +128,13 @@ def _check(path: Path, archive: zipfile.ZipFile, size: int) -> tuple[Any, ModelI
     tree = json.loads(archive.read(SCHEMA))
     if not isinstance(tree, dict):
         raise ModelFileError(f"{path} is damaged: it holds no object")
-    refused = sorted(set(saved_types.refused(tree)))
+    refused = sorted(set(saved_types.refused_types(tree)))
     if refused:
         raise ModelFileError(
             f"{path} holds {', '.join(refused)}, which no polyspan model needs: refused, and "
             "nothing was loaded"
         )
-    top = saved_types.name_of(tree)
+    top = saved_types.type_name(tree)
     if top not in (*saved_types.ESTIMATORS, saved_types.PIPELINE):
         raise ModelFileError(f"{path} holds {top}, which is no estimator of polyspan")
     return tree, ModelInfo(

@@ -1,9 +1,10 @@
-"""What a model file may hold, and the names by which a file calls it.
+"""Types that a model file may hold, and their names in the file.
 
-A file must outlive the module that a class is written in. So it never names that module: it calls
-estimators and classes of other packages by their public names, and what fitted estimators are made
-of by names of the form `polyspan.parts.Kernel`, which belong to the format and to no module. The
-tables below are all that a file can name; a class may move, or be renamed, and its entry stays.
+A file must still load after a class has moved to another module. So it never names that module: it
+has public names for estimators and for classes of other packages, and names of the form
+`polyspan.parts.Kernel`, which belong to the file format, for the attributes of fitted estimators. A
+file can name only the types in the tables below. If a class moves or is renamed, its name here
+stays the same.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
 from polyspan.union.streaming import Stream
 
-#: What a file may hold at its top: every public estimator.
+#: Types of the object at the top of a file: every public estimator.
 ESTIMATORS: dict[str, type] = {
     **{
         f"polyspan.{name}": getattr(family, name)
@@ -78,8 +79,8 @@ _ARRAYS: dict[str, type] = {
     "numpy.float32": np.float32,
     "numpy.float64": np.float64,
 }
-#: Which types each of skops's loaders may make; a loader that is not here is refused, so that no
-#: function, method, or constructor call comes out of a file.
+#: Types that each of skops's loaders may create. Other loaders are refused, so that a file cannot
+#: contain a function, a method or a call of a constructor.
 _ALLOWED: dict[str, dict[str, type]] = {
     "ObjectNode": {**ESTIMATORS, **_PARTS, **TRANSFORMERS, PIPELINE: Pipeline},
     "DictNode": {"builtins.dict": dict},
@@ -90,48 +91,48 @@ _ALLOWED: dict[str, dict[str, type]] = {
     "DTypeNode": {"numpy.dtype": np.dtype},
     "SparseMatrixNode": {"scipy.sparse.csr_array": scipy.sparse.csr_array},
     "RandomStateNode": {"numpy.random.RandomState": np.random.RandomState},
-    "TypeNode": {"builtins.str": str, "builtins.int": int},  # of the keys of a dict
+    "TypeNode": {"builtins.str": str, "builtins.int": int},  # types of the keys of a dict
 }
 
 
-def trusted() -> list[str]:
-    """Return where all of these types are now, as skops wants to be told."""
-    return sorted({_place(kind) for kinds in _ALLOWED.values() for kind in kinds.values()})
+def trusted_types() -> list[str]:
+    """Return the import paths of all allowed types, in the form that skops takes."""
+    return sorted({_import_path(kind) for kinds in _ALLOWED.values() for kind in kinds.values()})
 
 
-def name_of(tree: Any) -> str:
-    """Return what a node of a skops tree calls its type."""
+def type_name(tree: Any) -> str:
+    """Return the type name that a node of a skops tree has."""
     return f"{tree.get('__module__')}.{tree.get('__class__')}"
 
 
-def refused(tree: Any) -> Iterator[str]:
-    """Yield the types, by the names of files, that are not allowed where they stand in a tree."""
+def refused_types(tree: Any) -> Iterator[str]:
+    """Yield the names of the types in a file's tree that are not allowed at their place."""
     for node in _nodes(tree):
-        inside = name_of(node) == PIPELINE and node is not tree
-        if inside or name_of(node) not in _allowed_by(node):
-            yield name_of(node)
+        inside = type_name(node) == PIPELINE and node is not tree
+        if inside or type_name(node) not in _allowed_by(node):
+            yield type_name(node)
 
 
-def to_public(tree: Any) -> list[str]:
-    """Put the names of files into a tree that skops wrote; return the types that have none."""
+def to_file_names(tree: Any) -> list[str]:
+    """Replace import paths by file names in a tree of skops; return the types without one."""
     unknown = set()
     for node in _nodes(tree):
-        names = {_place(kind): name for name, kind in _allowed_by(node).items()}
-        if name_of(node) in names:
-            _rename(node, names[name_of(node)])
+        names = {_import_path(kind): name for name, kind in _allowed_by(node).items()}
+        if type_name(node) in names:
+            _rename(node, names[type_name(node)])
         else:
-            unknown.add(name_of(node))
+            unknown.add(type_name(node))
     return sorted(unknown)
 
 
-def to_places(tree: Any) -> None:
-    """Put the modules in which types are now into a tree of which nothing was refused."""
+def to_import_paths(tree: Any) -> None:
+    """Replace file names by current import paths in a tree without refused types."""
     for node in _nodes(tree):
-        _rename(node, _place(_allowed_by(node)[name_of(node)]))
+        _rename(node, _import_path(_allowed_by(node)[type_name(node)]))
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Yield every part of a tree that says what type it is of."""
+    """Yield every node of a tree that names a type."""
     if isinstance(tree, list):
         for node in tree:
             yield from _nodes(node)
@@ -151,5 +152,5 @@ def _rename(node: dict[str, Any], name: str) -> None:
     node["__module__"], _, node["__class__"] = name.rpartition(".")
 
 
-def _place(kind: type) -> str:
+def _import_path(kind: type) -> str:
     return f"{kind.__module__}.{kind.__name__}"

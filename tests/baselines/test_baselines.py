@@ -1,4 +1,4 @@
-"""The compared systems: scikit-learn's checks, and what each must find."""
+"""The compared systems: scikit-learn's checks, and the clusters that each must find."""
 
 import warnings
 
@@ -124,7 +124,7 @@ def test_affine_codes_tell_parallel_planes_apart():
     assert clustering_error(labels, model.labels_) == 0
 
 
-def test_outliers_are_taken_up():
+def test_outlying_entries_are_modelled():
     X, labels, _ = independent(seed=2, m=60)
     rng = np.random.RandomState(0)
     X[rng.uniform(size=X.shape) < 0.02] += 1.0
@@ -148,7 +148,7 @@ def test_codes_that_are_empty_say_so():
 
 def test_a_graph_in_more_parts_than_clusters_warns_and_still_labels():
     X, _, _ = independent(L=4, noise=0.0)
-    with pytest.warns(UserWarning, match="falls into 4 parts"):
+    with pytest.warns(UserWarning, match="has 4 connected components"):
         model = SparseSubspaceClustering(2, 3, algorithm="omp", n_nonzero=3, random_state=0).fit(X)
     assert set(model.labels_) == {0, 1}
 
@@ -183,7 +183,7 @@ def test_bad_input(model, words):
         model.fit(X)
 
 
-def test_k_subspaces_is_micusal_without_its_pull():
+def test_k_subspaces_is_micusal_without_closeness():
     X, _, _ = independent()
     ours = KSubspaces(3, 3, random_state=0).fit(X)
     theirs = MiCUSaL(3, 3, lam=float("inf"), random_state=0).fit(X)

@@ -133,14 +133,14 @@ def test_eigenvalues_and_the_gap():
 
 def test_labels_of_a_graph_in_parts_and_of_isolated_samples():
     graph = blocks((6, 9))
-    labels, n_parts = spectral_labels(graph, 2, 0)
-    assert n_parts == 2
+    labels, n_components = spectral_labels(graph, 2, 0)
+    assert n_components == 2
     assert len(set(labels[:6])) == len(set(labels[6:])) == 1
     assert labels[0] != labels[-1]
     assert spectral_labels(graph, 1, 0)[0].tolist() == [0] * 15
     lonely = scipy.sparse.csr_array(scipy.sparse.block_diag([graph, [[0.0]]], format="csr"))
-    labels, n_parts = spectral_labels(lonely, 2, 0)
-    assert n_parts == 3
+    labels, n_components = spectral_labels(lonely, 2, 0)
+    assert n_components == 3
     assert labels.shape == (16,)
 
 

@@ -1,4 +1,4 @@
-"""Files for the commands to work on."""
+"""Input files for the commands, and a function that runs a command."""
 
 import numpy as np
 import pandas as pd

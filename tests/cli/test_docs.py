@@ -1,4 +1,4 @@
-"""The shell examples of the page run, one after the other, and its table is that of the code."""
+"""The shell examples of docs/cli.md run, and its table of exit codes agrees with the code."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""The command as a process of its own: what a shell sees."""
+"""The command in a process of its own: output, exit code and files."""
 
 import os
 import resource

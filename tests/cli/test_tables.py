@@ -1,4 +1,4 @@
-"""Tables as people have them."""
+"""Input tables in the forms that users have: kinds of CSV, Parquet and NumPy files."""
 
 import numpy as np
 import pandas as pd
@@ -119,7 +119,7 @@ def test_texts_are_named(tmp_path):
         ("a,a\n1,2\n", Code.DATA, "more than one column called a"),
     ],
 )
-def test_csv_files_that_are_none(tmp_path, text, code, message):
+def test_files_that_are_not_csv(tmp_path, text, code, message):
     with pytest.raises(CommandError, match=message) as caught:
         read_table(csv(tmp_path, text))
     assert caught.value.code == code

@@ -1,4 +1,4 @@
-"""Dask arrays: the same fit as in memory, wherever the chunks are, and whoever dies."""
+"""Dask arrays: the same fit as in memory, on any number of workers, even after one dies."""
 
 import os
 import signal
@@ -232,7 +232,7 @@ def test_results_per_row_stay_where_the_rows_are(client, X, options, fraction):
     """Labels are lazy: nothing has gathered them."""
     X = mask_entries(X, fraction, random_state=0)
     lazy = chunked(X, 5).persist()
-    model = RobustMiCUSaL(4, 3, n_init=1, random_state=0, anneal_steps=20, **options)
+    model = RobustMiCUSaL(4, 3, n_init=1, random_state=0, anneal_steps=5, **options)
     expected = clone(model).fit(X)
     model.fit(lazy)
     assert isinstance(model.labels_, da.Array)
@@ -254,7 +254,7 @@ def test_results_per_row_are_arguments_of_the_next_pass(X):
 
 
 def count_and_sum(block, earlier, factor):
-    """A task: counts rows, and adds up each row and what an earlier task made of it."""
+    """Count the rows, and return the sum of each row and its result of an earlier task."""
     own = block.sum(axis=1)
     return len(block), factor * (own if earlier is None else own + earlier)
 
@@ -266,7 +266,7 @@ def test_other_columns_are_refused(X, start):
 
 
 def test_empty_subspaces_are_refilled_from_gathered_samples(X, monkeypatch):
-    """No sample chooses the directions of least variance; the worst samples then found others."""
+    """No sample is assigned to the directions of least variance; refilling gives them samples."""
     found, worst_block = [], alternation.worst_block
 
     def spy(*arguments):
@@ -296,7 +296,7 @@ def test_the_worst_of_two_blocks():
 
 
 def kill_in_pass(client, monkeypatch, *deaths):
-    """Kill a worker before some passes; return the list that the passes are noted in."""
+    """Kill a worker before some passes; return the list to which each pass is added."""
     passes, reduce = [], DaskRows.reduce
 
     def reduce_with_deaths(self, task, *arguments, **options):
@@ -343,7 +343,7 @@ def incoming(dask_worker):
     return sum(transfer["total"] for transfer in dask_worker.transfer_incoming_log)
 
 
-def test_what_travels(client):
+def test_data_sent_to_a_worker(client):
     """In each pass a worker is sent the bases once, and at most the sums of every chunk."""
     n_subspaces, m, s = 5, 200, 20  # large next to what a message costs by itself
     rng = np.random.default_rng(0)

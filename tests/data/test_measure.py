@@ -1,4 +1,4 @@
-"""Rows in blocks: what is measured adds up, and the same rows are learned from as in memory."""
+"""Rows in blocks: the measurements add up, and the same rows are used as in memory."""
 
 import dask.array as da
 import numpy as np
@@ -72,7 +72,10 @@ def test_rows_with_few_observed_entries_are_not_learned_from(
         elsewhere = da.from_array(X, chunks=chunks)
     else:
         elsewhere = zarr.create_array(tmp_path / "X.zarr", data=X, chunks=chunks)
-    model = RobustMiCUSaL(2, 2, center=True, affine=affine, residual=residual, random_state=0)
+    model = RobustMiCUSaL(
+        2, 2, center=True, affine=affine, residual=residual, n_init=1, anneal_steps=10,
+        random_state=0,
+    )  # fmt: skip
     with pytest.warns(UserWarning, match="27 of 147 rows have at most subspace_dim=2"):
         expected = clone(model).fit(X)
     with pytest.warns(UserWarning, match="27 of 147 rows have at most subspace_dim=2"):

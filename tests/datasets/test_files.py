@@ -21,7 +21,7 @@ NOWHERE = DataFile("small.bin", SHA256, "Build it with build().")
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     """An empty cache folder, no POLYSPAN_DATA, and no proxy between tests and this machine."""
-    monkeypatch.delenv(files.VARIABLE, raising=False)
+    monkeypatch.delenv(files.DATA_VARIABLE, raising=False)
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "127.0.0.1")
     folder = tmp_path / "cache"
@@ -85,13 +85,13 @@ def hide(monkeypatch, module):
 
 def test_the_argument_goes_before_the_variable_and_that_before_the_cache(place, monkeypatch):
     given, variable, cache = (place(name) for name in ("given", "variable", "cache"))
-    monkeypatch.setenv(files.VARIABLE, str(variable))
+    monkeypatch.setenv(files.DATA_VARIABLE, str(variable))
     assert find_file(FILE, given).parent == given
     assert find_file(FILE, str(given)).parent == given
     assert find_file(FILE).parent == variable
     (variable / FILE.name).unlink()
     assert find_file(FILE).parent == cache
-    monkeypatch.setenv(files.VARIABLE, "")
+    monkeypatch.setenv(files.DATA_VARIABLE, "")
     assert find_file(FILE).parent == cache
 
 
@@ -124,7 +124,7 @@ def test_what_is_not_a_folder(place, monkeypatch):
         find_file(FILE, folder / FILE.name)
     with pytest.raises(NotADirectoryError, match=r"data_home='.*nowhere' does not exist"):
         find_file(FILE, folder / "nowhere")
-    monkeypatch.setenv(files.VARIABLE, str(folder / "nowhere"))
+    monkeypatch.setenv(files.DATA_VARIABLE, str(folder / "nowhere"))
     with pytest.raises(NotADirectoryError, match=r"POLYSPAN_DATA='.*nowhere' does not exist"):
         find_file(FILE)
 
@@ -133,7 +133,7 @@ def test_what_is_not_a_folder(place, monkeypatch):
 def test_a_wrong_checksum(place, monkeypatch, where):
     folder = place("cache" if where == "cache" else "given", b"other")
     if where == "POLYSPAN_DATA":
-        monkeypatch.setenv(files.VARIABLE, str(folder))
+        monkeypatch.setenv(files.DATA_VARIABLE, str(folder))
     data_home = folder if where == "data_home" else None
     message = rf"small\.bin \(5 bytes\) has the SHA-256 .*, expected {SHA256}.*It is published here"
     with pytest.raises(ValueError, match=message):
@@ -155,7 +155,7 @@ def test_a_file_is_read_once_until_it_changes(place):
 
 
 def test_the_network_is_forbidden(publisher, cache, tmp_path, monkeypatch):
-    monkeypatch.setenv(files.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(files.DATA_VARIABLE, str(tmp_path))
     with pytest.raises(FileNotFoundError) as caught:
         find_file(published(publisher), download=False)
     assert f"POLYSPAN_DATA ({tmp_path}) or the cache folder ({cache})" in str(caught.value)
@@ -180,7 +180,9 @@ def test_a_download_is_kept(publisher, cache):
 @pytest.mark.parametrize("verify", [True, False])
 def test_a_wrong_download_leaves_nothing(publisher, cache, verify):
     wrong = published(publisher, sha256="0" * 64)
-    with pytest.raises(ValueError, match=r"has not the SHA-256 0{64} of small\.bin; it was not"):
+    with pytest.raises(
+        ValueError, match=r"does not have the SHA-256 0{64} of small\.bin; it was not"
+    ):
         find_file(wrong, verify=verify)
     assert publisher.requests == 1
     assert os.listdir(cache) == []
@@ -209,12 +211,12 @@ def test_a_cache_that_cannot_be_written(publisher, cache):
 
 def test_without_pooch(place, monkeypatch):
     monkeypatch.undo()
-    monkeypatch.delenv(files.VARIABLE, raising=False)
+    monkeypatch.delenv(files.DATA_VARIABLE, raising=False)
     hide(monkeypatch, "pooch")
     with pytest.raises(ImportError, match=r"needs pooch: pip install pooch\..*by hand"):
         find_file(FILE)
     with pytest.raises(FileNotFoundError, match="POLYSPAN_DATA is not set"):
         find_file(FILE, download=False)
     assert find_file(FILE, place("given")).read_bytes() == CONTENT
-    monkeypatch.setenv(files.VARIABLE, str(place("variable")))
+    monkeypatch.setenv(files.DATA_VARIABLE, str(place("variable")))
     assert find_file(FILE).parent.name == "variable"

@@ -6,7 +6,7 @@ from polyspan.datasets import mask_entries
 X = np.arange(200.0).reshape(10, 20)
 
 
-def test_a_share_of_every_sample():
+def test_a_fraction_of_every_sample():
     masked = mask_entries(X, 0.3, random_state=0)
     assert np.all(np.isnan(masked).sum(axis=1) == 6)
     assert np.array_equal(masked[~np.isnan(masked)], X[~np.isnan(masked)])
@@ -15,7 +15,7 @@ def test_a_share_of_every_sample():
     assert np.array_equal(np.isnan(masked), np.isnan(again))
 
 
-def test_a_share_overall():
+def test_a_fraction_of_all_entries():
     assert np.isnan(mask_entries(X, 0.25, pattern="overall", random_state=0)).sum() == 50
 
 

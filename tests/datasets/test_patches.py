@@ -37,7 +37,7 @@ def test_a_copy_of_the_same_type():
     channels=st.sampled_from([(), (1,), (3,)]),
     cover=st.booleans(),
 )
-def test_there_and_back(shape, patch, step, channels, cover):
+def test_patches_assemble_to_the_image(shape, patch, step, channels, cover):
     image = np.random.RandomState(0).uniform(size=shape + channels)
     if patch[0] > shape[0] or patch[1] > shape[1]:
         with pytest.raises(ValueError, match="does not fit"):

@@ -17,7 +17,7 @@ def path(tmp_path):
     return tmp_path / "own.png"
 
 
-def test_halves_of_an_image_of_ones_own(path):
+def test_halves_of_a_users_image(path):
     scene = load_city_scene(path)
     assert np.array_equal(scene.image, PIXELS / 255)
     assert scene.train.shape == scene.test.shape == (4, 600)

@@ -79,7 +79,7 @@ def test_seeds():
         ({"sizes": ()}, "sizes=\\(\\) must hold"),
         ({"sizes": (3, 0)}, "each ≥ 1"),
         ({"sizes": (3, 2.5)}, "each ≥ 1"),
-        ({"test_sizes": (3,)}, "need one length"),
+        ({"test_sizes": (3,)}, "need the same length"),
         ({"subspace_dim": 180}, "below n_features=180"),
         ({"subspace_dim": 0}, "'subspace_dim' parameter of make_union"),
         ({"noise": -1.0}, "'noise' parameter of make_union"),

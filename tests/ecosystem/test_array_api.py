@@ -1,4 +1,4 @@
-"""Estimators on arrays of other namespaces: the same results, where the input lay."""
+"""Estimators on arrays of other namespaces: results equal NumPy, on the device of the input."""
 
 import array_api_strict
 import numpy as np

@@ -23,7 +23,7 @@ K2 = Kernel("rbf")(X2)
 
 
 class Recorder:
-    """A callback that notes what it is told and may stop starts."""
+    """A callback that records its calls and may stop starts."""
 
     def __init__(self, stop_after=None):
         self.events, self.scores, self.stop_after = [], [], stop_after

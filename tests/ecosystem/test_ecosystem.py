@@ -1,4 +1,4 @@
-"""At home in scikit-learn: its checks, pipelines, searches, frames."""
+"""Estimators in scikit-learn: its checks, pipelines, searches and data frames."""
 
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""The demo runs, says what it should and leaves a figure."""
+"""The examples run, print their results and write a figure."""
 
 import importlib.util
 from pathlib import Path

@@ -71,8 +71,8 @@ def test_preimages_and_low_rank(where):
             z = preimages(kernel, e, Y, place.asarray(X > -1))
             map_ = NystromMap.of(kernel, place.asarray(X[:20]))
             Z = map_(Y)
-            lost = to_numpy(map_.lost(Y, Z))
-            return [to_numpy(a) for a in (z, polish(kernel, z, chi, Y), Z @ Z.mT, lost)]
+            residuals = to_numpy(map_.residuals(Y, Z))
+            return [to_numpy(a) for a in (z, polish(kernel, z, chi, Y), Z @ Z.mT, residuals)]
 
         expected = run(np)
         for place in both(where):

@@ -38,7 +38,7 @@ def test_expansion_by_explicit_features():
     assert_allclose(point.feature_distances(np.diag(kernel(Y))), distances)
 
 
-def test_entries_are_weighed_by_how_often_they_were_seen():
+def test_entries_are_weighted_by_how_often_they_were_observed():
     observed = np.random.RandomState(2).uniform(size=Y.shape) < 0.7
     values = np.where(observed, Y, 0.0)
     e = np.random.RandomState(3).uniform(0.1, 1, (2, 8))

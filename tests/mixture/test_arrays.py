@@ -1,4 +1,4 @@
-"""SubspaceMixture on arrays of other namespaces: what NumPy gives, where the input lay."""
+"""SubspaceMixture on arrays of other namespaces: results equal NumPy, on the input's device."""
 
 import pickle
 
@@ -89,7 +89,7 @@ def assert_same_model(found, expected, moved, data, rtol=1e-9, atol=1e-9):
 
 @pytest.mark.parametrize("options", SETTINGS, ids=str)
 @pytest.mark.parametrize("data", [X, HOLES], ids=["complete", "holes"])
-def test_all_is_as_on_numpy(place, data, options, dispatch):
+def test_results_equal_numpy(place, data, options, dispatch):
     moved = place.asarray(data)
     found = mixture(**options).fit(moved)
     with sklearn.config_context(array_api_dispatch=False):

@@ -1,4 +1,4 @@
-"""SubspaceMixture: what its parameters mean, and corners that once broke."""
+"""SubspaceMixture: what its parameters mean, and edge cases that failed before."""
 
 import warnings
 

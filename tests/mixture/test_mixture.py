@@ -1,4 +1,4 @@
-"""SubspaceMixture: its limits are PCA and GaussianMixture, and holes cost no formula."""
+"""SubspaceMixture: its limits are PCA and GaussianMixture; missing entries are exact."""
 
 import numpy as np
 import pandas as pd
@@ -79,7 +79,7 @@ def test_a_fit_that_is_cut_short_warns():
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.25])
-def test_samples_lead_back_to_the_subspaces(holes):
+def test_a_fit_of_drawn_samples_finds_the_subspaces(holes):
     data = make_union_of_subspaces(
         (60,) * 3, n_features=20, subspace_dim=3, spread=0.8, noise=0.1, random_state=1
     )

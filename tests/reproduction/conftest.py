@@ -1,4 +1,4 @@
-"""Sections made by hand, with every case that the report must cope with."""
+"""Sections made by hand, with every case that the report has to handle."""
 
 import math
 
@@ -84,7 +84,7 @@ def figure():
 
 
 def faces():
-    """Pictures of data that stood in for the paper's."""
+    """Pictures of stand-in data."""
     ramp = np.linspace(-0.2, 1.2, 20 * 16).reshape(20, 16)
     pictures = [Picture(np.roll(ramp, k, axis=1), f"subject {k} & “noise”") for k in range(6)]
     return Section(

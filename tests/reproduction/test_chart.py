@@ -1,4 +1,4 @@
-"""Drawings: every point in its place, ours apart, colours of the page, labels as they are."""
+"""Charts: positions of points, style of our methods, colours of the page, texts of labels."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The files beside the page: the same numbers, whole or not at all, and nothing left over."""
+"""The files beside the page: the same numbers, no half-written and no outdated files."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The page as a reader has it before them."""
+"""The page, opened in a browser."""
 
 import pytest
 from browser import check_page, chromium
@@ -33,7 +33,7 @@ def test_everything_is_there_and_works(report, sections, tmp_path):
     ],
     ids=["foreign script", "sideways", "filter", "link"],
 )
-def test_harm_is_noticed(report, tmp_path, monkeypatch, part, instead, notice):
+def test_broken_pages_are_noticed(report, tmp_path, monkeypatch, part, instead, notice):
     monkeypatch.delenv("POLYSPAN_SCREENSHOTS", raising=False)
     text = (report / "index.html").read_text()
     assert text.count(part) == 1

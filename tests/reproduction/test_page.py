@@ -1,4 +1,4 @@
-"""The page as text: well formed, whole, and harmless whatever the sections say."""
+"""The page as text: well formed, complete, and safe for any content of the sections."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Pieces of the experiments: data, systems, the oracle, the literal algorithm."""
+"""Helpers of the experiments: data, systems, the oracle, the literal algorithm."""
 
 import numpy as np
 import pytest
@@ -126,10 +126,12 @@ def _stand_in_scene():
 def test_pca_finds_the_best_dimension():
     data = make_union_of_subspaces((60,), n_features=20, subspace_dim=4, noise=0.3, random_state=0)
     pca = PCA(data.X)
-    errors = [relative_error(data.X_clean, pca.at(s).reconstruct(data.X)) for s in range(1, 20)]
+    errors = [
+        relative_error(data.X_clean, pca.projection(s).reconstruct(data.X)) for s in range(1, 20)
+    ]
     assert pca.best_dimension(data.X, data.X_clean) == int(np.argmin(errors)) + 1
     noisy = with_noise(data.X_test_clean, 0.5, "t")
-    plain, shrunk = pca.at(20), pca.shrunk(20, 0.3, 0.5)
+    plain, shrunk = pca.projection(20), pca.shrunk(20, 0.3, 0.5)
     assert relative_error(data.X_test_clean, shrunk.reconstruct(noisy)) < relative_error(
         data.X_test_clean, plain.reconstruct(noisy)
     )

@@ -1,11 +1,11 @@
-"""The time left comes from what like trials took; a bar says how far a run is."""
+"""The remaining time is estimated from similar trials; a bar shows the progress of a run."""
 
 import io
 import sys
 
 import pytest
 
-from reproduction.run.progress import expected_seconds, shown
+from reproduction.run.progress import expected_seconds, progress_bar
 from reproduction.run.records import Record
 
 
@@ -44,7 +44,7 @@ def show(monkeypatch):
     def show(stream, *, hidden=False, records=(), total=10):
         monkeypatch.setattr(sys, "stderr", stream)
         expected = expected_seconds([])
-        with shown(total, total, expected, hidden=hidden) as report:
+        with progress_bar(total, total, expected, hidden=hidden) as report:
             for one in records:
                 report(one)
         return stream.getvalue()
@@ -66,7 +66,7 @@ def test_the_end_is_reached_whatever_trials_were_expected_to_take(show):
     stream = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stderr", stream)
-        with shown(2, work, expected, hidden=False) as report:
+        with progress_bar(2, work, expected, hidden=False) as report:
             for one in known:
                 report(one)
     assert "2/2 0:00:00" in stream.getvalue()

@@ -1,4 +1,4 @@
-"""Records survive the way to the file and back, and the file survives whatever happens to it."""
+"""Records are the same after writing and reading; a damaged file gives a clear error."""
 
 import json
 import math

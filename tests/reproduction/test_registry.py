@@ -1,4 +1,4 @@
-"""Experiments are found by id, in the paper's order; a wrong id is answered with the right."""
+"""Experiments are found by id, in the paper's order; errors for a wrong id suggest another."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Runs give the same records in any order, number of processes and after any kill."""
+"""Runs give the same records in any order, in any number of processes, and after a kill."""
 
 import os
 import random

@@ -6,10 +6,10 @@ import pytest
 
 from reproduction.experiments.tools import (
     by_draw,
-    chosen,
     curve,
     curves,
     finished,
+    matching,
     mean_value,
     paired,
     value,
@@ -83,7 +83,7 @@ RECORDS = [
 
 
 def test_records_are_picked_by_their_parameters():
-    assert len(chosen(RECORDS, method="m")) == 2
+    assert len(matching(RECORDS, method="m")) == 2
     assert by_draw(RECORDS, "a", method="m", options={"lam": 2.0}) == {0: 1.0, 1: 3.0}
     assert by_draw(RECORDS, "a", options={"lam": 4.0}) == {}
     assert value(RECORDS, "a", method="m").mean == 2.0

@@ -75,7 +75,7 @@ def test_a_second_run_runs_nothing_and_says_the_same(folder):
         (["--no-run", "--out", "nothing"], 3, "python -m reproduction"),
     ],
 )
-def test_bad_words(words, code, message, tmp_path):
+def test_bad_arguments(words, code, message, tmp_path):
     done = command(*words, cwd=tmp_path)
     assert done.returncode == code
     assert message in " ".join(done.stderr.split())

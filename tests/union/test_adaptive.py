@@ -174,7 +174,7 @@ def test_max_dim_is_only_a_bound():
 
 
 def test_paper_setting():
-    """The formula gives 9 to 11 where the truth is 13, and that is what is asked of it."""
+    """The formula gives 9 to 11 where the true dimension is 13: that is tested here."""
     data = make_union_of_subspaces(random_state=0)
     model = AdaptiveMiCUSaL(
         8, 20, merge_threshold=0.095, random_state=0, n_init=3, tol=1e-4, max_iter=100

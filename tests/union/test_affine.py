@@ -1,4 +1,4 @@
-"""Affine subspaces: limits, invariances, descent, and what prediction makes of their points."""
+"""Affine subspaces: limits, invariances, descent, and prediction."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from polyspan.metrics import clustering_error
 from polyspan.model_selection import masked_entry_score
 from polyspan.union._solve.alternation import Rules, alternate, update_exactly
 from polyspan.union._solve.annealing import anneal
-from polyspan.union._solve.leave_one_out import spread_block
+from polyspan.union._solve.leave_one_out import coefficient_scatter_block
 from polyspan.union._solve.problem import prepare
 from polyspan.union._solve.shape import Affine, join
 
@@ -109,7 +109,7 @@ def test_one_subspace_is_pca():
     assert_allclose(model.reconstruct(X), pca.inverse_transform(pca.transform(X)), atol=1e-9)
 
 
-def test_points_without_a_pull_are_k_means():
+def test_points_without_closeness_are_k_means():
     X, _ = flats(noise=0.4)
     start = X[[3, 60, 110]]
     init = start[:, :, None]
@@ -210,10 +210,12 @@ def test_leave_one_out_of_a_point_is_exact():
     centred = X - X.mean(axis=0)
     means = np.stack([centred[labels == p].mean(axis=0) for p in range(3)])
     frames = means[None, :, :, None]
-    spread, _ = problem.rows.reduce(spread_block, frames, problem.shape, labels[:, None])
+    scatter, _ = problem.rows.reduce(
+        coefficient_scatter_block, frames, problem.shape, labels[:, None]
+    )
     (fit,) = problem.rows.block.fits(*problem.shape.split(frames))
     members = (labels == np.arange(3)[:, None]).astype(float)[None]
-    found = spread.leverage(affine=True).residuals(fit, members)[0]
+    found = scatter.leverage(affine=True).residuals(fit, members)[0]
     for i in (0, 45, 120):
         p = labels[i]
         others = (labels == p) & (np.arange(len(X)) != i)

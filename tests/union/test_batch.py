@@ -1,4 +1,4 @@
-"""Many problems at once: each is what `MiCUSaL` makes of it alone, wherever the arrays lie."""
+"""Many problems at once: each result equals that of a single `MiCUSaL`, on any device."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""MiCUSaL as a whole: limits, properties over shapes and dtypes, what a fit promises."""
+"""MiCUSaL as a whole: limits, and properties over shapes and dtypes."""
 
 import numpy as np
 import pytest
@@ -268,7 +268,7 @@ def test_a_large_offset_costs_no_labels(monkeypatch):
 
 
 def test_leave_one_out_helps_where_clusters_are_small():
-    """Twelve samples a cluster for six directions: plain residuals are nearly blind there."""
+    """Twelve samples per cluster for six directions: there plain residuals say little."""
     plain, loo = [], []
     labels = np.repeat(np.arange(3), 12)
     for seed in range(5):

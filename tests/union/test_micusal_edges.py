@@ -1,4 +1,4 @@
-"""Corners that once broke: small norms, vanishing clusters, extreme scales, ties, threads."""
+"""Edge cases that failed before: small norms, vanishing clusters, extreme scales, ties, threads."""
 
 import warnings
 
@@ -151,7 +151,7 @@ def test_uneven_features_are_not_called_degenerate():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_ties_in_the_reduced_span_fall_as_in_predict():
+def test_ties_in_the_reduced_span_are_broken_as_in_predict():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((3, 30))[rng.randint(0, 3, 8)]
     model = MiCUSaL(2, 1, init="random", n_init=1, random_state=0).fit(X)

@@ -1,4 +1,4 @@
-"""Bad input: a clear error or warning, and nothing changed."""
+"""Bad input: a clear error or warning, and the model stays unchanged."""
 
 import numpy as np
 import pytest

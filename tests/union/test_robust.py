@@ -1,4 +1,4 @@
-"""RobustMiCUSaL: limits, bad input, what it fills, the paper's setting."""
+"""RobustMiCUSaL: limits, bad input, filled entries, the paper's setting."""
 
 import numpy as np
 import pytest

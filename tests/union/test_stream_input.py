@@ -1,4 +1,4 @@
-"""Batches as they come: holes, names, scales, namespaces, a fit before, parameters set anew."""
+"""Input of `partial_fit`: missing entries, names, scales, namespaces, a fit before the stream."""
 
 import array_api_strict
 import dask.array as da
@@ -66,7 +66,7 @@ def test_what_is_kept_meanwhile_is_bounded():
     never = np.tile(X, (6, 1))
     never[:, 7] = np.nan
     model = stream(RobustMiCUSaL(3, 2, random_state=0), never, 100)
-    most = streaming.MOST_TIMES * streaming.FIRST_PER_DIMENSION * 3 * 2
+    most = streaming.MOST_KEPT_FACTOR * streaming.FIRST_PER_DIMENSION * 3 * 2
     assert len(never) > most
     assert np.array_equal(model._stream.first, never[-most:], equal_nan=True)
     assert model.n_samples_seen_ == len(never)
@@ -198,7 +198,7 @@ def test_holes_on_an_extreme_scale():
 
 @pytest.mark.parametrize("first", [1.0, 2.0**-531])
 def test_a_scale_that_grows_within_a_stream(first):
-    """Of what was small nothing is seen any more, and nothing overflows."""
+    """The small samples vanish beside the large ones, and nothing overflows."""
     model = MiCUSaL(3, 2, lam=np.inf, center=False, random_state=0).partial_fit(X[:100] * first)
     grown = stream(model, X[100:] * 2.0**531, 70)
     other = MiCUSaL(3, 2, lam=np.inf, center=False, random_state=0).partial_fit(X[:100])

@@ -1,4 +1,4 @@
-"""`partial_fit`: near the full fit without forgetting, on the heels of the data with it."""
+"""`partial_fit`: near the full fit without forgetting; with it, the model follows the data."""
 
 import numpy as np
 import pytest
@@ -176,7 +176,9 @@ def test_steps_on_a_batch_never_raise_the_objective(affine, fraction):
     data = make_union_of_subspaces((200, 200, 200), n_features=30, subspace_dim=2, random_state=0)
     X = mask_entries(shuffled(data, 0), fraction, random_state=0)
     mean = np.zeros(30)
-    observation = Observation(np.dtype(float), mean, explicit=True, holes=fraction > 0, prior=0.02)
+    observation = Observation(
+        np.dtype(float), mean, center_first=True, holes=fraction > 0, prior=0.02
+    )
     bases = draw_bases((3, 30, 2), np.random.RandomState(0))
     frames = join(bases, 0.1 * bases[..., 0]) if affine else bases
     memory = Memory.empty(mean, 3, 2)

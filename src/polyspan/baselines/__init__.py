@@ -1,4 +1,4 @@
-"""The systems that the paper compares with, as estimators of ours."""
+"""The methods that the paper compares with, as scikit-learn estimators."""
 
 from polyspan.baselines.block_sparse import BlockSparseDictionary
 from polyspan.baselines.grouse import GROUSE, KGROUSE

@@ -1,4 +1,4 @@
-"""Methods that cluster samples by a graph: labels from it, subspaces from the labels."""
+"""Common code of methods that cluster a graph of samples and fit a subspace to each cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from polyspan.union.linear import LinearUnion
 
 
 def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Return |C| + |C|ᵀ, every code first divided by its largest entry."""
+    """Return |C| + |C|ᵀ, after dividing every code (row of C) by its largest entry."""
     absolute = abs(codes).tocsr()
     largest = absolute.max(axis=1).toarray().ravel()
     scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
@@ -35,7 +35,7 @@ def smallest_laplacian_values(affinity: scipy.sparse.csr_array, k: int, seed: in
 
 
 def eigengap(values: np.ndarray) -> int:
-    """Return how many eigenvalues lie before the widest gap."""
+    """Return the number of eigenvalues before the widest gap."""
     return int(np.argmax(np.diff(values))) + 1
 
 
@@ -47,11 +47,11 @@ def estimate_n_clusters(affinity: scipy.sparse.csr_array, most: int, seed: int) 
 def spectral_labels(
     affinity: scipy.sparse.csr_array, n_clusters: int, seed: int, assign_labels: str = "kmeans"
 ) -> tuple[np.ndarray, int]:
-    """Cluster the graph; return labels and the number of its connected parts."""
-    n_parts, _ = connected_components(affinity, directed=False)
+    """Cluster the graph; return labels and the number of its connected components."""
+    n_components, _ = connected_components(affinity, directed=False)
     if n_clusters == 1:
-        return np.zeros(affinity.shape[0], dtype=np.int64), int(n_parts)
-    return cluster_graph(affinity, n_clusters, seed, assign_labels), int(n_parts)
+        return np.zeros(affinity.shape[0], dtype=np.int64), int(n_components)
+    return cluster_graph(affinity, n_clusters, seed, assign_labels), int(n_components)
 
 
 def cluster_bases(
@@ -59,13 +59,13 @@ def cluster_bases(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the leading s principal directions of every cluster, and the mean.
 
-    A cluster with fewer samples than s is completed by directions of no meaning.
+    The basis of a cluster with fewer than s samples is completed by arbitrary directions.
     """
     problem, working = prepare(X, float("inf"), center=center)
     rank = problem.rows.like.shape[1]
     blank = np.stack([np.eye(rank, min(s, rank), dtype=X.dtype)] * n_subspaces)
     bases = update_exactly(problem, blank, labels[:, None], 0)
-    return np.asarray(working.outward(bases)), np.asarray(working.mean)
+    return np.asarray(working.to_data(bases)), np.asarray(working.mean)
 
 
 class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
@@ -107,8 +107,8 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         if n_subspaces is None:
             most = min(self.max_subspaces, len(X) - 1)
             n_subspaces = estimate_n_clusters(graph, most, seed) if most > 0 else 1
-        self.labels_, n_parts = spectral_labels(graph, n_subspaces, seed, self.assign_labels)
-        self._warn_about_graph(graph, n_parts, n_subspaces)
+        self.labels_, n_components = spectral_labels(graph, n_subspaces, seed, self.assign_labels)
+        self._warn_about_graph(graph, n_components, n_subspaces)
         self.affinity_ = graph
         self.n_subspaces_ = n_subspaces
         self.bases_, self.mean_ = cluster_bases(
@@ -117,7 +117,7 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         return self
 
     def _warn_about_graph(
-        self, graph: scipy.sparse.csr_array, n_parts: int, n_subspaces: int
+        self, graph: scipy.sparse.csr_array, n_components: int, n_subspaces: int
     ) -> None:
         isolated = int((np.asarray(graph.sum(axis=1)).ravel() == 0).sum())
         if isolated:
@@ -125,10 +125,10 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
                 f"{isolated} of {graph.shape[0]} samples have no neighbour in the graph and are "
                 "labelled at random"
             )
-        elif n_parts > n_subspaces:
+        elif n_components > n_subspaces:
             warn_user(
-                f"the graph falls into {n_parts} parts, more than the {n_subspaces} clusters asked "
-                "for: parts are joined at random"
+                f"the graph has {n_components} connected components, more than the {n_subspaces} "
+                "clusters asked for: components are joined at random"
             )
 
 

@@ -1,4 +1,4 @@
-"""Dictionaries with blocks: SAC finds the blocks, BK-SVD the atoms, BOMP the codes."""
+"""Dictionaries whose atoms form blocks: SAC finds blocks, BK-SVD atoms, BOMP codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polyspan.checks import check_subspace_dim
 from polyspan.geometry import draw_bases
 from polyspan.union.linear import LinearUnion
 
-# Iterations without a lower error after which a run is over.
+# A run stops after this many iterations without a lower error.
 PATIENCE = 5
 
 
@@ -32,12 +32,12 @@ class BlockDictionary:
 
 
 def merge_blocks(codes: np.ndarray, largest: int) -> list[np.ndarray]:
-    """Merge atoms that are used by the same samples, while blocks stay small enough (SAC).
+    """Merge atoms that the same samples use into blocks of at most `largest` atoms (SAC).
 
     Parameters
     ----------
     codes : array of shape (n_samples, n_atoms)
-        Sparse codes, blocks unknown.
+        Sparse codes, computed without blocks.
     """
     blocks = [np.array([k]) for k in range(codes.shape[1])]
     used = [codes[:, k] != 0 for k in range(codes.shape[1])]
@@ -92,15 +92,15 @@ def block_omp(X: np.ndarray, dictionary: BlockDictionary, n_blocks: int) -> np.n
 def update_blocks(
     X: np.ndarray, dictionary: BlockDictionary, codes: np.ndarray
 ) -> tuple[BlockDictionary, np.ndarray]:
-    """Replace each block, and its codes, by the best of its rank for what the others leave."""
+    """Replace each block and its codes by the best approximation of the others' residual."""
     atoms, codes = dictionary.atoms.copy(), codes.copy()
     for block in dictionary.blocks:
         users = np.flatnonzero((codes[:, block] != 0).any(axis=1))
         if len(users) < len(block):
             continue
         codes[np.ix_(users, block)] = 0.0
-        left = X[users] - codes[users] @ atoms.T
-        u, values, vt = np.linalg.svd(left, full_matrices=False)
+        residual = X[users] - codes[users] @ atoms.T
+        u, values, vt = np.linalg.svd(residual, full_matrices=False)
         k = min(len(block), len(values))
         atoms[:, block[:k]] = vt[:k].T
         codes[np.ix_(users, block[:k])] = u[:, :k] * values[:k]
@@ -118,13 +118,13 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
     n_subspaces : int, default=3
         The dictionary has n_subspaces · subspace_dim atoms.
     subspace_dim : int, default=1
-        Largest block.
+        Largest number of atoms in a block.
     n_blocks : int, default=1
-        Blocks that a sample may use.
+        Largest number of blocks that a sample may use.
     n_init : int, default=8
-        Starts, of which the lowest training error is kept.
+        Number of starts; the one with the lowest training error is kept.
     max_iter : int, default=50
-        Iterations; the blocks are found anew in each.
+        Largest number of iterations; each of them finds the blocks anew.
     tol : float, default=1e-4
         Stop when five iterations in a row lower the error by no more than this fraction.
     random_state : int, RandomState instance or None, default=None
@@ -132,16 +132,16 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
     Attributes
     ----------
     bases_ : ndarray of shape (n_subspaces, n_features, subspace_dim)
-        The blocks that most samples use, each completed to `subspace_dim` by the principal
-        directions of its samples where it is smaller.
+        The blocks that most samples use. A smaller block is completed to `subspace_dim` by
+        principal directions of its samples.
     mean_ : ndarray of shape (n_features,)
         Zero.
     labels_ : ndarray of shape (n_samples,)
-        The nearest of these subspaces.
+        Index of the nearest of these subspaces.
     error_ : float
         Sum of squared residuals of the block-sparse codes.
     block_sizes_ : list of int
-        Of all blocks that were found.
+        Sizes of all blocks that were found.
     n_iter_ : int
     n_features_in_ : int
 
@@ -240,7 +240,7 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
             dictionary, codes = update_blocks(X, dictionary, codes)
             atoms = dictionary.atoms
             error = float(np.sum((X - codes @ atoms.T) ** 2))
-            # New blocks can raise the error: the best is kept, and a few steps are waited for it.
+            # New blocks can raise the error: keep the best result, and allow a few worse steps.
             lower = best is None or error < best[0] * (1.0 - self.tol)
             stale = 0 if lower else stale + 1
             if best is None or error < best[0]:
@@ -259,8 +259,8 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         bases = []
         for k in order:
             basis = np.linalg.qr(dictionary.atoms[:, dictionary.blocks[k]])[0]
-            left = X[users[k]] - (X[users[k]] @ basis) @ basis.T
-            more = np.linalg.svd(left, full_matrices=False)[2].T
+            residual = X[users[k]] - (X[users[k]] @ basis) @ basis.T
+            more = np.linalg.svd(residual, full_matrices=False)[2].T
             bases.append(_complete(np.concatenate([basis, more], axis=1), self.subspace_dim))
         while len(bases) < self.n_subspaces:
             bases.append(bases[-1])
@@ -268,7 +268,7 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
 
 
 def _complete(columns: np.ndarray, s: int) -> np.ndarray:
-    """Orthonormalise the first s columns, with directions of no meaning where there are fewer."""
+    """Orthonormalise the first s columns; add arbitrary directions where there are fewer."""
     m = columns.shape[0]
     wide = np.concatenate([columns[:, :s], np.eye(m, s)], axis=1)
     return np.asarray(np.linalg.qr(wide)[0][:, :s])

@@ -113,10 +113,10 @@ def _solve_active(
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def lasso_block(
+def solve_lassos(
     gram: Any, first: int, weights: Any, codes: Any, max_rounds: int, tol: float
 ) -> int:  # pragma: no cover - compiled
-    """Solve the lasso of consecutive samples; return how many did not converge."""
+    """Solve the lasso for consecutive samples from `first` on; return how many did not converge."""
     n = gram.shape[0]
     failed = 0
     gradient, step = np.empty(n), np.empty(n)
@@ -153,12 +153,12 @@ def lasso_block(
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _next_atom(
-    gram: Any, own: int, alpha: Any, picked: Any
+    gram: Any, target: int, alpha: Any, picked: Any
 ) -> tuple[int, float]:  # pragma: no cover - compiled
-    """Return the sample, not yet picked, of the largest inner product with the residual."""
+    """Return the unpicked sample with the largest inner product with the residual, and its size."""
     best, value = -1, 0.0
     for i in range(len(alpha)):
-        if i == own or gram[i, i] <= 0.0:
+        if i == target or gram[i, i] <= 0.0:
             continue
         a = abs(alpha[i])
         if a > value:
@@ -172,28 +172,28 @@ def _next_atom(
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def omp_block(  # noqa: C901 - plain loops are what compiles well
+def run_omp(  # noqa: C901 - plain loops are what compiles well
     gram: Any, k_most: int, tol: float, codes: Any, chosen: Any
 ) -> None:  # pragma: no cover
-    """Run orthogonal matching pursuit of all samples, by a growing Cholesky factor.
+    """Run orthogonal matching pursuit for all samples, with a growing Cholesky factor.
 
-    `chosen` comes filled with -1, which stays where fewer samples than asked for are chosen.
+    The caller fills `chosen` with -1, which stays where fewer than `k_most` samples are chosen.
     """
     n = gram.shape[0]
     factor = np.empty((k_most, k_most))
     half = np.empty(k_most)
     coef = np.empty(k_most)
     alpha = np.empty(n)
-    for own in range(n):
-        picked = chosen[own]
+    for target in range(n):
+        picked = chosen[target]
         for i in range(n):
-            alpha[i] = gram[own, i]
+            alpha[i] = gram[target, i]
         k = 0
         while k < k_most:
-            best, value = _next_atom(gram, own, alpha, picked[:k])
-            if best < 0 or value <= 1e-12 * gram[own, own]:
+            best, value = _next_atom(gram, target, alpha, picked[:k])
+            if best < 0 or value <= 1e-12 * gram[target, target]:
                 break
-            # The new row of the factor; a sample in the span of those chosen adds nothing.
+            # Compute the new row of the factor. A sample in the span of those chosen adds nothing.
             square = gram[best, best]
             for j in range(k):
                 x = gram[best, picked[j]]
@@ -205,7 +205,7 @@ def omp_block(  # noqa: C901 - plain loops are what compiles well
                 break
             factor[k, k] = np.sqrt(square)
             picked[k] = best
-            x = gram[own, best]
+            x = gram[target, best]
             for i in range(k):
                 x -= factor[k, i] * half[i]
             half[k] = x / factor[k, k]
@@ -215,17 +215,17 @@ def omp_block(  # noqa: C901 - plain loops are what compiles well
                 for i in range(j + 1, k):
                     x -= factor[i, j] * coef[i]
                 coef[j] = x / factor[j, j]
-            left = gram[own, own]
+            residual = gram[target, target]
             for j in range(k):
-                left -= half[j] * half[j]
+                residual -= half[j] * half[j]
             for i in range(n):
-                alpha[i] = gram[own, i]
+                alpha[i] = gram[target, i]
             for j in range(k):
                 c = coef[j]
                 row = gram[picked[j]]
                 for i in range(n):
                     alpha[i] -= c * row[i]
-            if left <= tol * gram[own, own]:
+            if residual <= tol * gram[target, target]:
                 break
         for j in range(k):
-            codes[own, j] = coef[j]
+            codes[target, j] = coef[j]

@@ -1,4 +1,4 @@
-"""GROUSE: one subspace from a stream of incomplete samples; k-GROUSE: several."""
+"""GROUSE learns one subspace from a stream of incomplete samples, k-GROUSE several."""
 
 from __future__ import annotations
 
@@ -17,31 +17,33 @@ from polyspan.union.robust import RobustMiCUSaL
 
 
 class GROUSE(LinearUnion):
-    """Track one subspace by rank-one steps on the Grassmann manifold, entries missing or not.
+    """Learn one subspace by rank-one steps on the Grassmann manifold; NaN is allowed.
 
-    Each sample turns the basis towards its own residual (Balzano, Nowak and Recht, 2010).
+    Each sample rotates the basis towards its residual (Balzano, Nowak and Recht, 2010).
 
     Parameters
     ----------
     subspace_dim : int, default=1
+        Dimension of the subspace.
     step_size : float or "greedy", default="greedy"
-        "greedy" turns by arctan(‖r‖/‖ω‖), which fits each sample exactly: for samples without
-        noise. A number η, divided by t in the t-th pass over the data, averages noise out.
+        "greedy" rotates by the angle arctan(‖residual‖/‖coefficients‖), after which the sample is
+        fitted exactly: for samples without noise. A number η > 0, divided by t in the t-th pass
+        over the data, averages noise out.
     n_sweeps : int, default=100
-        Passes over the data of `fit`; `partial_fit` makes one.
+        Number of passes of `fit` over the data; `partial_fit` makes one.
     center : bool, default=False
-        Whether `fit` subtracts the mean of the observed entries; `partial_fit` cannot.
+        Whether `fit` subtracts the mean of the observed entries; `partial_fit` never does.
     random_state : int, RandomState instance or None, default=None
-        Draws the first basis and the order of the samples.
+        Seed of the first basis and of the order of the samples.
 
     Attributes
     ----------
     bases_ : ndarray of shape (1, n_features, subspace_dim)
     mean_ : ndarray of shape (n_features,)
     labels_ : ndarray of shape (n_samples,)
-        0; -1 for samples with at most `subspace_dim` observed entries, which are left out.
+        0, or -1 for samples with at most `subspace_dim` observed entries, which are left out.
     n_seen_ : int
-        Samples seen so far.
+        Number of samples seen so far.
     n_features_in_ : int
 
     Examples
@@ -114,7 +116,7 @@ class GROUSE(LinearUnion):
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Turn the subspace towards more samples, in their order.
+        """Update the subspace by one pass over more samples, in their order.
 
         Parameters
         ----------
@@ -182,13 +184,14 @@ class KGROUSE(RobustMiCUSaL):
     n_subspaces : int, default=3
     subspace_dim : int, default=1
     step_size : float, default=1.5
-        η, divided by t in the t-th sweep. A step of .1 with `max_iter=4` comes near the published
-        figures; a larger one is much better.
+        η > 0, divided by t in the t-th sweep. 0.1 with `max_iter=4` comes close to the published
+        results; a larger step is much better.
     n_sweeps : int, default=100
+        Number of passes over the data after every assignment.
     n_init : int or "auto", default="auto"
-        "auto": 8.
+        Number of starts; "auto": 8.
     max_iter : int, default=5
-        Assignments of samples to subspaces.
+        Largest number of assignments of samples to subspaces.
     tol, center, random_state, n_jobs
         As for `RobustMiCUSaL`.
 
@@ -250,4 +253,4 @@ class KGROUSE(RobustMiCUSaL):
         self.n_jobs = n_jobs
 
     _weighted = False
-    """The weights m/|Ω| are of F2, which k-GROUSE does not know."""
+    """k-GROUSE does not use the weights m/|Ω| of the paper's F2."""

@@ -26,10 +26,11 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     kernel, gamma, degree, coef0
         As for `MCKUSaL`.
     n_init : int, default=10
-        Starts, of which the lowest inertia is kept.
+        Number of starts; the one with the lowest inertia is kept.
     max_iter : int, default=300
+        Largest number of iterations of a start.
     tol : float, default=0.0
-        Stop when the inertia falls by no more than this fraction; 0: when labels stay.
+        Stop when the inertia falls by no more than this fraction; 0: when no label changes.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -102,20 +103,20 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         G = check_kernel_matrix(X if kernel is None else kernel(X), self.kernel)
         rng = check_random_state(self.random_state)
         results = [self._run(G, rng) for _ in range(self.n_init)]
-        inertia, labels, n_iter, settled = min(results, key=lambda result: result[0])
+        inertia, labels, n_iter, converged = min(results, key=lambda result: result[0])
         self.labels_, self.inertia_, self.n_iter_ = labels, inertia, n_iter
         self._fitted_kernel = kernel
         self._X_fit = None if kernel is None else X.copy()  # as in the kernel models
         self._means, _, self._mean_squares = self._centres(G, labels)
-        if not settled:
+        if not converged:
             warn_user(
-                f"labels did not settle in max_iter={self.max_iter} iterations: raise max_iter",
+                f"labels did not converge in max_iter={self.max_iter} iterations: raise max_iter",
                 ConvergenceWarning,
             )
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the nearest centre of every sample.
+        """Return the index of the nearest centre of every sample.
 
         Parameters
         ----------
@@ -142,28 +143,29 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Run Lloyd's iteration on kernel values from one start."""
         diagonal = np.diag(G)
         labels = self._plus_plus(G, rng)
-        before, step, settled = np.inf, 0, False
-        while step < self.max_iter and not settled:
+        before, step, converged = np.inf, 0, False
+        while step < self.max_iter and not converged:
             step += 1
             means, products, squares = self._centres(G, labels)
             distances = diagonal[:, None] - 2.0 * products + squares
             distances[:, ~means.any(axis=0)] = np.inf
-            moved = distances.argmin(axis=1)
-            # An empty cluster takes the sample that is farthest from its centre.
-            for p in np.flatnonzero(np.bincount(moved, minlength=self.n_clusters) == 0):
-                own = distances[np.arange(len(G)), moved].copy()
-                own[np.bincount(moved, minlength=self.n_clusters)[moved] < 2] = -np.inf
-                moved[int(own.argmax())] = p
+            new_labels = distances.argmin(axis=1)
+            # Give an empty cluster the sample that is farthest from its own centre.
+            for p in np.flatnonzero(np.bincount(new_labels, minlength=self.n_clusters) == 0):
+                to_centre = distances[np.arange(len(G)), new_labels].copy()
+                sizes = np.bincount(new_labels, minlength=self.n_clusters)
+                to_centre[sizes[new_labels] < 2] = -np.inf
+                new_labels[int(to_centre.argmax())] = p
             inertia = float(np.maximum(distances.min(axis=1), 0.0).sum())
             small = before - inertia < self.tol * inertia
-            settled = bool(np.array_equal(moved, labels) or small)
-            labels, before = moved, inertia
-        return inertia, labels, step, settled
+            converged = bool(np.array_equal(new_labels, labels) or small)
+            labels, before = new_labels, inertia
+        return inertia, labels, step, converged
 
     def _centres(
         self, G: np.ndarray, labels: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return weights of the samples in every centre, products with it, and its square."""
+        """Return the samples' weights in every centre, their products with it, its squared norm."""
         members = np.eye(self.n_clusters)[labels]
         means = members / np.maximum(members.sum(axis=0), 1.0)
         products = G @ means

@@ -22,19 +22,19 @@ from polyspan.kernel.starts import Plan, check_sizes
 from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
 from polyspan.progress import FitProgress
 
-# Numbers of components to try, in a geometric row: neighbours differ by a quarter or so.
+# How many numbers of components to try, in a geometric sequence.
 N_SIZES = 24
 
 
 def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
-    """Return the plan of a fit of one subspace, which holds all samples and is found at once."""
+    """Return the plan of a fit of one subspace to all samples, which needs no iterations."""
     check_sizes(1, subspace_dim, n_samples)
     rules = KernelRules(subspace_dim, 1.0, max_iter=2, tol=0.0, max_update_iter=1, update_tol=0.0)
     return Plan(1, rules)
 
 
 def _learn(model: KernelUnion, X: Any, y: Any, problem: GramProblem, plan: Plan) -> None:
-    """Find the one subspace, which depends on no random number, and store it."""
+    """Find the subspace, for which no random numbers are needed, and store it."""
     progress = FitProgress(model, X, y, plan.n_starts, problem.max_steps(plan))
     runs = run_starts(problem, plan, np.random.RandomState(0), progress)
     best = store(model, Data(X, len(X)), problem, runs)
@@ -44,23 +44,24 @@ def _learn(model: KernelUnion, X: Any, y: Any, problem: GramProblem, plan: Plan)
 
 
 class KernelPCADenoiser(KernelUnion):
-    """Project on the leading kernel principal components and return by a pre-image.
+    """Denoise by projection on the leading kernel principal components and pre-images.
 
-    `MCKUSaL` with one subspace.
+    This is `MCKUSaL` with one subspace.
 
     Parameters
     ----------
     subspace_dim : int or "noise", default=1
-        Number of components; "noise" takes the number that denoises held-out samples best.
+        Number of components; "noise" chooses the number that denoises held-out
+        samples best.
     kernel, gamma, degree, coef0, preimage
         As for `MCKUSaL`.
     noise : float or sequence of float, default=None
         For `subspace_dim="noise"`: expected squared norm of the noise of a new sample. It is added
         to held-out samples; several levels are averaged.
     n_splits : int, default=3
-        Folds of the held-out samples.
+        Number of folds, each held out once.
     random_state : int, RandomState instance or None, default=None
-        Draws folds and noise.
+        Seed of the folds and of the noise.
 
     Attributes
     ----------
@@ -68,7 +69,7 @@ class KernelPCADenoiser(KernelUnion):
         Number of components used.
     noise_choice_ : NoiseChoice
         With `subspace_dim="noise"`: every number tried and its error.
-    Others as for `MCKUSaL`.
+    The others are as for `MCKUSaL`.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class KernelPCADenoiser(KernelUnion):
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the components, and how many where `subspace_dim="noise"`.
+        """Find the components, and with `subspace_dim="noise"` also their number.
 
         Parameters
         ----------
@@ -159,7 +160,7 @@ class KernelPCADenoiser(KernelUnion):
                 f"n_samples={len(X)} is fewer than 2 * n_splits = {2 * self.n_splits}: give a "
                 "number of components, or more samples"
             )
-        # A fold leaves out at most ⌈n/n_splits⌉ samples; centred, the others span one less.
+        # A fold leaves out at most ⌈n/n_splits⌉ samples; centring costs the others one dimension.
         most = len(X) - -(-len(X) // self.n_splits) - 1
         sizes = np.unique(np.geomspace(1, most, N_SIZES).round().astype(int)).tolist()
         single = clone(self).set_params(subspace_dim=1)
@@ -172,7 +173,7 @@ class KernelPCADenoiser(KernelUnion):
 class RobustKernelPCA(KernelUnion):
     """Kernel PCA from samples with missing entries (the paper's rKPCA).
 
-    `RobustMCKUSaL` with one subspace.
+    This is `RobustMCKUSaL` with one subspace.
 
     Parameters
     ----------

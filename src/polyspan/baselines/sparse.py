@@ -13,9 +13,9 @@ from polyspan.baselines.base import GraphClustering, symmetric_affinity
 from polyspan.baselines.lasso import lasso_codes, omp_codes
 from polyspan.checks import warn_user
 
-# Weight of the constant entry that holds the sum of affine codes at 1.
+# Weight of the constant entry that keeps the sum of affine codes near 1.
 AFFINE_WEIGHT = 10.0
-# Halvings of the interval in which the weight of the two-step rule lies.
+# Number of bisections in the search for the weight of the two-step rule.
 BISECTIONS = 12
 
 
@@ -33,26 +33,26 @@ class SparseSubspaceClustering(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: by the widest gap between the eigenvalues of the graph's Laplacian.
+        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
     subspace_dim : int, default=1
         Dimension of the subspace that is fitted to every cluster.
     algorithm : {"lasso", "omp"}, default="lasso"
         "omp" chooses at most `n_nonzero` samples greedily: much faster.
     alpha : float, default=20.0
-        α_z > 1; the larger, the closer the fit and the denser the codes.
+        α_z > 1; a larger value gives a closer fit and denser codes.
     n_nonzero : int, default=10
-        For "omp".
+        Largest number of samples that a code uses, for "omp".
     outliers : bool, default=False
-        Whether entries may be grossly wrong: a sparse term takes them up, with the weight
-        `alpha_outliers`.
+        Whether entries may be grossly wrong; a sparse term then models these errors.
     alpha_outliers : float, default=20.0
+        Weight of that term, > 0, as `alpha` for the codes.
     affine : bool, default=False
         Whether the coefficients of every sample sum to 1, for affine subspaces.
     max_subspaces : int, default=10
-        Most clusters to look for with `n_subspaces=None`.
+        Largest number of clusters to consider with `n_subspaces=None`.
     assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
-        How the embedded graph is cut. "cluster_qr" is better on faces (10 subjects: 9 % wrong, not
-        16 %), "kmeans" where subspaces are close.
+        How labels are found in the spectral embedding. "cluster_qr" is better on faces (10
+        subjects: 9 % wrong instead of 16 %), "kmeans" where subspaces are close.
     center : bool, default=False
         Whether the subspaces pass through the mean of the samples instead of 0.
     random_state : int, RandomState instance or None, default=None
@@ -68,7 +68,7 @@ class SparseSubspaceClustering(GraphClustering):
 
     Notes
     -----
-    Memory: two matrices of n_samples² numbers while the codes are computed; none is kept.
+    Computing the codes needs two matrices of n_samples² numbers, which are then freed.
 
     Examples
     --------
@@ -131,14 +131,14 @@ class SparseSubspaceClustering(GraphClustering):
             return symmetric_affinity(omp_codes(gram, self.n_nonzero))
         weight = float(largest_products(X @ X.T).min()) / float(self.alpha)
         if self.outliers:
-            # Beside the samples, the axes: their coefficients are the gross errors.
+            # The axes become further atoms; their coefficients are the gross errors.
             norms = np.abs(X).sum(axis=1)
-            reach = float(np.partition(norms, -2)[-2]) if n > 1 else 1.0
-            axes = np.eye(X.shape[1], Y.shape[1]) * (reach / float(self.alpha_outliers))
+            second_largest = float(np.partition(norms, -2)[-2]) if n > 1 else 1.0
+            axes = np.eye(X.shape[1], Y.shape[1]) * (second_largest / float(self.alpha_outliers))
             Y = np.concatenate([Y, axes])
             gram = Y @ Y.T
         codes, failed = lasso_codes(gram, np.full(n, weight))
-        return checked_codes(codes[:, :n], failed, f"alpha={self.alpha}")
+        return codes_to_affinity(codes[:, :n], failed, f"alpha={self.alpha}")
 
 
 class RobustSparseSubspaceClustering(GraphClustering):
@@ -151,11 +151,11 @@ class RobustSparseSubspaceClustering(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: by the widest gap between the eigenvalues of the graph's Laplacian.
+        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
     subspace_dim : int, default=1
     lam : float, "two-step" or None, default=None
-        λ; None: 1/√subspace_dim. "two-step": λ_i = .25/‖β*‖₁ with β* the sparsest code, in the
-        sense of ‖β‖₁, whose residual is at most 2·`noise`.
+        λ > 0; None: 1/√subspace_dim. "two-step": λ_i = .25/‖β*‖₁, where β* is the code with the
+        smallest ‖β‖₁ among those with a residual of at most 2·`noise`.
     noise : float, default=0.1
         Expected norm σ of the noise of a sample of norm 1, for "two-step".
     max_subspaces, assign_labels, center, random_state
@@ -217,16 +217,16 @@ class RobustSparseSubspaceClustering(GraphClustering):
             weights = two_step_weights(gram, 2.0 * float(self.noise))
         else:
             weights = np.full(n, float(self.lam))
-        # Above the largest inner product every code is empty: half of it still joins a sample to
-        # those it resembles most.
+        # With a weight above the largest inner product a code is empty; with half of that product
+        # the sample is still joined to those that resemble it most.
         weights = np.minimum(weights, 0.5 * largest_products(gram))
         codes, failed = lasso_codes(gram, weights)
         self.duality_gap_ = float(duality_gaps(gram, codes, weights).max())
-        return checked_codes(codes, failed, f"lam={self.lam}")
+        return codes_to_affinity(codes, failed, f"lam={self.lam}")
 
 
 def largest_products(gram: np.ndarray) -> np.ndarray:
-    """Return the largest |⟨y_i, y_j⟩| of every sample with another, kept above 0."""
+    """Return max |⟨y_i, y_j⟩| over the other samples j, for every sample i; at least epsilon."""
     off = np.abs(gram)
     np.fill_diagonal(off, 0.0)
     return np.asarray(np.maximum(off.max(axis=1), np.finfo(float).eps))
@@ -235,8 +235,8 @@ def largest_products(gram: np.ndarray) -> np.ndarray:
 def two_step_weights(gram: np.ndarray, radius: float) -> np.ndarray:
     """Return .25/‖β*‖₁ with β* the code of least ‖β‖₁ whose residual is at most `radius`.
 
-    The residual grows with the weight of the lasso: halving finds the weight at which it is
-    `radius`, for all samples at once.
+    The residual grows with the weight of the lasso: bisection finds the weight at which the
+    residual equals `radius`, for all samples at once.
     """
     high = largest_products(gram)
     low = 1e-4 * high
@@ -260,26 +260,28 @@ def residual_squares(gram: np.ndarray, codes: scipy.sparse.csr_array) -> np.ndar
 def duality_gaps(
     gram: np.ndarray, codes: scipy.sparse.csr_array, weights: np.ndarray
 ) -> np.ndarray:
-    """Return the duality gap of every lasso, over its objective at 0."""
+    """Return the duality gap of every lasso, divided by its objective at 0."""
     dense = codes.toarray()
     gradient = gram - dense @ gram
     residual = residual_squares(gram, codes)
     primal = 0.5 * residual + weights * np.abs(dense).sum(axis=1)
-    reach = np.abs(gradient - np.diag(np.diag(gradient))).max(axis=1)
-    scale = np.minimum(1.0, weights / np.maximum(reach, np.finfo(float).tiny))
+    largest = np.abs(gradient - np.diag(np.diag(gradient))).max(axis=1)
+    scale = np.minimum(1.0, weights / np.maximum(largest, np.finfo(float).tiny))
     # θ = scale · residual is feasible: its value is ½‖y‖² - ½‖y - θ‖².
     dual = scale * np.diag(gradient) - 0.5 * scale**2 * residual
     return np.asarray((primal - dual) / np.maximum(0.5 * np.diag(gram), np.finfo(float).tiny))
 
 
-def checked_codes(codes: scipy.sparse.csr_array, failed: int, what: str) -> scipy.sparse.csr_array:
-    """Say where codes did not converge or are empty; return their affinity."""
+def codes_to_affinity(
+    codes: scipy.sparse.csr_array, failed: int, weight: str
+) -> scipy.sparse.csr_array:
+    """Return the affinity of codes; warn about codes that are empty or did not converge."""
     if failed:
         warn_user(f"{failed} of {codes.shape[0]} sparse codes did not converge")
     empty = int((np.diff(codes.indptr) == 0).sum())
     if empty:
         warn_user(
-            f"{empty} of {codes.shape[0]} sparse codes are empty with {what}: these samples have "
-            "no neighbour; let the codes be denser"
+            f"{empty} of {codes.shape[0]} sparse codes are empty with {weight}: these samples have "
+            "no neighbour; choose a weight that makes codes denser"
         )
     return symmetric_affinity(codes)

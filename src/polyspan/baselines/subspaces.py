@@ -10,7 +10,7 @@ from polyspan.union.micusal import MiCUSaL
 class KSubspaces(MiCUSaL):
     """Assign samples to the nearest of several subspaces, and fit each to its samples.
 
-    `MiCUSaL` with λ=∞: no pull between the subspaces.
+    This is `MiCUSaL` with λ=∞, which leaves the closeness of the subspaces out.
 
     Parameters
     ----------

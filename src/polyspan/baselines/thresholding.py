@@ -15,7 +15,7 @@ from polyspan.baselines.base import GraphClustering
 
 
 class ThresholdingSubspaceClustering(GraphClustering):
-    r"""Join each sample to the q others of the smallest angle, and cluster that graph (TSC).
+    r"""Join each sample to the q others with the smallest angles, and cluster that graph (TSC).
 
     An edge has the weight :math:`\exp(-2 \arccos |\langle y_i, y_j \rangle|)` (Heckel and
     Bölcskei, 2015).
@@ -23,16 +23,18 @@ class ThresholdingSubspaceClustering(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: by the widest gap between the eigenvalues of the graph's Laplacian.
+        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
     subspace_dim : int, default=1
     q : int or None, default=None
-        None: max(3, ⌈N/(20 L)⌉), twice that where L is to be found.
+        Number of neighbours of a sample. None: max(3, ⌈n_samples/(20 n_subspaces)⌉); with
+        `n_subspaces=None` twice that, with `max_subspaces` in its place.
     max_subspaces, assign_labels, center, random_state
         As for `SparseSubspaceClustering`.
 
     Attributes
     ----------
     q_ : int
+        Number of neighbours used.
     labels_, affinity_, bases_, mean_, n_subspaces_, n_features_in_
         As for `SparseSubspaceClustering`.
 
@@ -90,7 +92,7 @@ class ThresholdingSubspaceClustering(GraphClustering):
             rows.append(np.repeat(here, self.q_))
             columns.append(nearest.ravel().astype(np.int32))
             weights.append(np.exp(-2.0 * np.arccos(np.clip(values, 0.0, 1.0))).ravel())
-        # A sample that is orthogonal to all others has edges of weight exp(-π), not none.
+        # A sample that is orthogonal to all others still has edges, with the weight exp(-π).
         graph = scipy.sparse.csr_array(
             (np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))),
             shape=(n, n),

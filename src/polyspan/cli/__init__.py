@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; say what to install where typer or rich is missing."""
+    """Run the command line; if typer or rich is missing, say what to install."""
     try:
         with ended_by_interrupt():
             from polyspan.cli.app import register_commands, run
@@ -19,7 +19,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        # What the other commands need comes along: the extra `cli` of pyproject.toml.
+        # All packages of the extra `cli` of pyproject.toml, which the commands need.
         needed = "typer rich skops pandas pyarrow pillow tifffile imagecodecs"
         sys.exit(f"polyspan: {error.name} is not installed: pip install {needed}")
     run()

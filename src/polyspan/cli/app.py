@@ -1,4 +1,4 @@
-"""The typer application: how a function becomes a command, and how the process runs."""
+"""The typer application: registration of commands, handling of errors, and exit codes."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ app = typer.Typer(
 
 
 def command(name: str, *, panel: str, epilog: str) -> Callable[[Function], Function]:
-    """Make a function a command: its errors become a message and an exit code.
+    """Register a function as a command; its errors become a message and an exit code.
 
     Parameters
     ----------
     name : str
-        What is typed after `polyspan`.
+        Name of the command, as typed after `polyspan`.
     panel : str
-        The group on the help page.
+        Title of the panel on the help page.
     epilog : str
-        Examples, below the options.
+        Examples, shown below the options.
     """
 
     def register(function: Function) -> Function:
@@ -95,7 +95,7 @@ def options(
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
     ] = False,
 ) -> None:
-    """Hold the options before the command."""
+    """Define the options that come before the command."""
 
 
 def run() -> None:

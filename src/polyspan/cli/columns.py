@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from polyspan.checks import listed
+from polyspan.checks import first_ten
 from polyspan.cli.errors import CommandError, say
 
 
@@ -38,10 +38,10 @@ def by_name(path: Path, place: dict[str, int], wanted: tuple[str, ...], carried:
     if missing:
         raise CommandError(
             f"{path} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
-            f"to: {listed(missing)}"
+            f"to: {first_ten(missing)}"
         )
     others = [name for name in place if name not in set(wanted)]
     if others:
         fate = "not used, carried over unchanged" if carried else "left out"
-        say("note", f"columns that the model does not know, {fate}: {listed(others)}")
+        say("note", f"columns that the model does not know, {fate}: {first_ten(others)}")
     return [place[name] for name in wanted]

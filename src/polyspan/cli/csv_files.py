@@ -25,11 +25,11 @@ from polyspan.cli.separators import (
 
 @dataclass(frozen=True)
 class Layout:
-    """How a CSV file is written."""
+    """Format of a CSV file."""
 
     delimiter: str
     names: tuple[str, ...] | None
-    """None where the file has no header."""
+    """Names of the columns; None if the file has no header."""
     first_row: int = 0
     """How many lines stand before the first row: blank ones, and the header."""
     readings: Readings = field(default_factory=Readings)
@@ -61,7 +61,7 @@ def read_csv(
         except pd.errors.ParserError:
             _check_lengths(path, layout)  # names the line as an editor counts it
             raise
-        # pandas fills short lines up with missing cells.
+        # pandas completes short lines by missing cells.
         if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
             _check_lengths(path, layout)
     as_booleans(frame)
@@ -72,15 +72,15 @@ def read_csv(
 
 
 def read_text(path: Path, layout: Layout) -> Any:
-    """Return the same cells as they are written."""
+    """Return all cells as text, exactly as in the file."""
     return _parse(path, layout, dtype=str, keep_default_na=False, na_filter=False)
 
 
 def _exact_numbers() -> dict[str, str]:
-    """Return what makes pandas read every number to the nearest double."""
+    """Return the options with which pandas reads every number as the nearest double."""
     import pandas as pd
 
-    # From 3.1 it is the default, and asking for it is deprecated.
+    # From pandas 3.1 on this is the default, and the option is deprecated.
     major, minor = (int(part) for part in pd.__version__.split(".")[:2])
     return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
@@ -114,14 +114,14 @@ def _find_layout(path: Path, header: str) -> Layout:
         lines = ((k, line) for k, line in enumerate(file) if line.strip())
         n_blank, first = next(lines, (0, ""))
         _, second = next(lines, (0, first))
-    bare = Layout(_delimiter(path, first, second), None)
-    cells = _parse(path, bare, nrows=1, dtype=str).iloc[0].dropna()
+    without_header = Layout(_delimiter(path, first, second), None)
+    cells = _parse(path, without_header, nrows=1, dtype=str).iloc[0].dropna()
     named = not all(is_number(cell, allowed(None, None)) for cell in cells)
     if header == "no" or (header == "auto" and not named):
-        return bare
-    cells = _parse(path, bare, nrows=1, dtype=str, na_filter=False).iloc[0]
+        return without_header
+    cells = _parse(path, without_header, nrows=1, dtype=str, na_filter=False).iloc[0]
     names = _names(path, [cell.strip() for cell in cells])
-    return Layout(bare.delimiter, names, n_blank + 1)
+    return Layout(without_header.delimiter, names, n_blank + 1)
 
 
 def _delimiter(path: Path, first: str, second: str) -> str:
@@ -143,7 +143,7 @@ def _delimiter(path: Path, first: str, second: str) -> str:
 
 @contextmanager
 def _csv_errors(path: Path) -> Iterator[None]:
-    """Turn the errors of pandas into messages."""
+    """Turn the errors of pandas into errors of the command."""
     import pandas as pd
 
     try:
@@ -161,7 +161,7 @@ def _csv_errors(path: Path) -> Iterator[None]:
 def _check_lengths(path: Path, layout: Layout) -> None:
     """Refuse a file with a line that is shorter or longer than the first.
 
-    By the csv module, since pandas cannot tell a short line from one that ends in an empty cell.
+    The csv module is used, since pandas treats a short line as one that ends in empty cells.
     """
     # Line ends are left to the csv module, which knows about those inside quotes.
     with open_text(path) as file:
@@ -179,7 +179,7 @@ def _check_lengths(path: Path, layout: Layout) -> None:
 
 
 def _names(path: Path, cells: list[str]) -> tuple[str, ...]:
-    """Check the names of the columns; one without a name gets one."""
+    """Check the names of the columns; name those that have no name."""
     names = []
     for k, cell in enumerate(cells):
         if not cell:
@@ -194,7 +194,7 @@ def _names(path: Path, cells: list[str]) -> tuple[str, ...]:
 
 
 def check_unique(path: Path, names: list[str]) -> None:
-    """Raise an error where two columns have one name."""
+    """Raise an error if two columns have the same name."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise CommandError(f"{path} has more than one column called {', '.join(twice)}: rename one")

@@ -1,6 +1,6 @@
-"""Pictures that Pillow cannot keep: PNG and TIFF with colours of 16 bits, TIFF with floats.
+"""Pictures that Pillow cannot hold: PNG and TIFF with colours of 16 bits, TIFF with floats.
 
-Pillow would cut them to 8 bits. imagecodecs reads and writes PNG here, and tifffile TIFF.
+Pillow would reduce them to 8 bits. imagecodecs reads and writes PNG here, and tifffile TIFF.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import needed
+from polyspan.checks import import_optional
 from polyspan.cli.errors import CommandError, unreadable
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-#: Colour types of the header that Pillow does not keep: colours, gray with alpha, both.
+#: Colour types of a PNG header that Pillow reduces to 8 bits: RGB, gray with alpha, RGBA.
 _COLOUR_TYPES = (2, 4, 6)
-_HEADER_END = 33  # of the signature and the first chunk, which has a fixed length
-# How a TIFF says which colours it has: gray with 0 as black, and red, green and blue.
+_HEADER_END = 33  # bytes of the signature and of the first chunk, whose length is fixed
+# Values of a TIFF's photometric tag: gray with 0 as black, and RGB.
 _GRAY, _COLOUR = 1, 2
 
 
@@ -33,10 +33,10 @@ def is_deep_png(path: Path) -> bool:
 
 
 def read_deep_png(path: Path) -> np.ndarray:
-    """Return the pixels, (height, width, channels); ValueError where the file is damaged.
+    """Return the pixels, (height, width, channels); raise ValueError if the file is damaged.
 
-    A transparent colour becomes a channel. The size in the header is not checked here: the caller
-    has compared it with Pillow's limit.
+    A transparent colour becomes an alpha channel. The size in the header is not checked here: the
+    caller has compared it with Pillow's limit.
     """
     codec = find_imagecodecs(path)
     try:
@@ -50,30 +50,30 @@ def write_deep_png(pixels: np.ndarray, path: Path, icc_profile: bytes | None = N
     content = find_imagecodecs(path).png_encode(np.ascontiguousarray(pixels))
     profile = b""
     if icc_profile:
-        # imagecodecs writes no profile: put it behind the header.
+        # imagecodecs writes no profile: insert it after the header.
         named = b"iCCP" + b"ICC profile\0\0" + zlib.compress(icc_profile)
         profile = struct.pack(">I", len(named) - 4) + named + struct.pack(">I", zlib.crc32(named))
     path.write_bytes(content[:_HEADER_END] + profile + content[_HEADER_END:])
 
 
 def find_imagecodecs(path: Path) -> Any:
-    """Import what reads and writes deep PNG files."""
-    # It logs a remark of libpng about every interlaced file, which it reads correctly.
+    """Import imagecodecs, which reads and writes deep PNG files."""
+    # It logs a message of libpng about every interlaced file, although it reads it correctly.
     logging.getLogger("imagecodecs").setLevel(logging.ERROR)
-    return needed(
+    return import_optional(
         "imagecodecs",
         f"{path}: colours of 16 bits in PNG need imagecodecs: pip install imagecodecs, or use .tif",
     )
 
 
 def is_tiff(path: Path) -> bool:
-    """Tell whether a file begins as a TIFF does."""
+    """Tell whether a file begins like a TIFF."""
     with path.open("rb") as file:
         return file.read(4) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
 def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
-    """Return pixels (channels last), the number of colours among the channels, orientation."""
+    """Return pixels (channels last), the number of colour channels, and the orientation."""
     tifffile = find_tifffile(path)
     try:
         with tifffile.TiffFile(path) as file:
@@ -86,7 +86,7 @@ def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
         if "imagecodecs" in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
             raise CommandError(
                 f"{path}: the compression of this TIFF needs imagecodecs: pip install imagecodecs, "
-                "or save it without any, or with zip's"
+                "or save it without compression, or with zip"
             ) from error
         raise
     if not pixels.size or pixels.ndim != len(page.axes):
@@ -104,19 +104,20 @@ def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
 
 
 def several_pictures(path: Path, n: int) -> CommandError:
-    """Return the error of a file with more than one picture."""
+    """Return the error for a file with more than one picture."""
     return unreadable(f"{path} holds {n} pictures: save one of them in a file")
 
 
 def _check_size(path: Path, n_values: int) -> None:
-    """Refuse what the header says is too large, by Pillow's limit and for four channels.
+    """Refuse a file whose header gives too many values: Pillow's limit, for four channels.
 
-    Pillow has not looked at the files that it does not know.
+    Pillow does not check files that it cannot open.
     """
     from PIL import Image
 
     most = Image.MAX_IMAGE_PIXELS
-    if most is not None and n_values > 8 * most:  # Pillow warns at its limit, refuses at twice it
+    # Pillow warns at its limit and refuses at twice that.
+    if most is not None and n_values > 8 * most:
         raise unreadable(
             f"{path} is too large: {n_values} values, and at most {8 * most} are read; cut it "
             "into parts"
@@ -126,7 +127,7 @@ def _check_size(path: Path, n_values: int) -> None:
 def write_tiff(
     pixels: np.ndarray, n_colours: int, path: Path, icc_profile: bytes | None = None
 ) -> None:
-    """Write pixels with the channels last; those after the colours are transparency."""
+    """Write pixels with the channels last; channels after the colours are transparency."""
     extra = 0 if pixels.ndim == 2 else pixels.shape[2] - n_colours
     find_tifffile(path).imwrite(
         path,
@@ -143,7 +144,7 @@ def find_tifffile(path: Path) -> Any:
     """Import what reads and writes deep TIFF files."""
     # It logs what it finds odd in a damaged file, where one error will do.
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)
-    return needed(
+    return import_optional(
         "tifffile",
         f"{path}: colours of 16 bits or floats in TIFF need tifffile: pip install tifffile, or "
         "save the picture as .png",

@@ -56,7 +56,7 @@ class CommandError(Exception):
 
 
 def unreadable(message: str) -> CommandError:
-    """Return the error of an input file that cannot be read."""
+    """Return the error for an input file that cannot be read."""
     return CommandError(message, Code.UNREADABLE)
 
 
@@ -84,8 +84,8 @@ def explain(error: BaseException) -> tuple[Code, str]:
 
 def say(kind: str, message: str) -> None:
     """Write one line to the standard error: an error, a warning or a note."""
-    # A new console each time: the stream may have been replaced. Soft wrap leaves the line whole,
-    # so that it can be searched for.
+    # A new console each time, since the stream may have been replaced. Soft wrap keeps the message
+    # on one line, so that it can be searched for.
     text = Text.assemble((f"{kind}: ", STYLES[kind]), " ".join(message.split()))
     Console(stderr=True).print(text, soft_wrap=True, highlight=False)
 
@@ -96,7 +96,7 @@ def report(line: str) -> None:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun: 1 column, 2 columns."""
+    """Return a number with its noun in singular or plural: 1 column, 2 columns."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
@@ -106,7 +106,7 @@ def short_warnings() -> Iterator[None]:
     seen = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        # Those meant for programmers do not help at a shell.
+        # These warnings are meant for programmers, not for users of the command.
         if issubclass(category, DeprecationWarning | FutureWarning | ImportWarning):
             return
         if str(message) not in seen:
@@ -121,7 +121,7 @@ def short_warnings() -> Iterator[None]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn errors of the file system, while a file is read, into messages."""
+    """Turn file system errors during reading into errors of the command."""
     try:
         yield
     except FileNotFoundError as error:
@@ -161,7 +161,7 @@ def check_input(*paths: Path | None) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn errors of the file system, while a file is written, into messages."""
+    """Turn file system errors during writing into errors of the command."""
     try:
         yield
     except FileExistsError as error:

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from polyspan.checks import listed
+from polyspan.checks import first_ten
 from polyspan.cli import options
 from polyspan.cli.app import command
 from polyspan.cli.errors import CommandError, check_input, check_output, counted, report, say
 from polyspan.cli.formats import ENDINGS, FRAMES, ending_of
 from polyspan.cli.methods import make_model
-from polyspan.cli.models import PANEL, ask, fit_table, load_file, report_written
-from polyspan.cli.outputs import whole_where_whole, write_filled
+from polyspan.cli.models import PANEL, call_method, fit_table, load_file, report_written
+from polyspan.cli.outputs import round_integer_columns, write_filled
 from polyspan.cli.tables import Table, read_table
 from polyspan.mixture import SubspaceImputer
 
@@ -86,7 +86,7 @@ def impute(
     if isinstance(model, SubspaceImputer):
         filled = _fill(model, table)
     else:
-        filled = ask(model, "impute", table)
+        filled = call_method(model, "impute", table)
     write_filled(table, filled, output, force=force)
     _tell(table, filled, output, quiet)
     report_written(output, table, quiet)
@@ -103,7 +103,7 @@ def _tell(table: Table, filled: np.ndarray, output: Path, quiet: bool) -> None:
         which = [f"{name} {n}" for name, n in zip(names, counts, strict=True) if n]
         report(
             f"{counts.sum()} of {counted(int(missing.sum()), 'missing cell')} filled in "
-            f"{counted(len(which), 'column')}: {listed(which)}"
+            f"{counted(len(which), 'column')}: {first_ten(which)}"
         )
     left = missing.sum(axis=0) - counts
     never = missing.all(axis=0)
@@ -117,7 +117,7 @@ def _tell(table: Table, filled: np.ndarray, output: Path, quiet: bool) -> None:
     if empty:
         total, which = sum(n for n, _ in empty), [text for _, text in empty]
         stay = "stays" if total == 1 else "stay"
-        say("note", f"{counted(total, 'cell')} of {output} {stay} empty: {listed(which)}")
+        say("note", f"{counted(total, 'cell')} of {output} {stay} empty: {first_ten(which)}")
 
 
 def _empty_elsewhere(table: Table) -> list[tuple[int, str]]:
@@ -133,10 +133,10 @@ def _empty_elsewhere(table: Table) -> list[tuple[int, str]]:
 
 def _fill(model: SubspaceImputer, table: Table) -> np.ndarray:
     """Return what an imputer fills a table with; NaN in columns that it knows nothing about."""
-    values = ask(model, "transform", table)
+    values = call_method(model, "transform", table)
     filled = np.full(table.X.shape, np.nan, dtype=values.dtype)
     # The model may drop columns without any entry; indicators come after the columns.
     kept = model._seen | model.keep_empty_features
     filled[:, kept] = values[:, : kept.sum()]
     filled[:, ~model._seen] = np.nan
-    return whole_where_whole(table.X, filled)
+    return round_integer_columns(table.X, filled)

@@ -18,13 +18,14 @@ from polyspan.cli.errors import CommandError, check_input, check_output, report,
 from polyspan.cli.jpeg import warning_about
 from polyspan.compare import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.files import same_file, whole_file
+from polyspan.files import atomic_write, same_file
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
 from polyspan.union import MiCUSaL
 
 PANEL = "Pictures"
-#: Endings of the figure of the demo, and the titles of its columns.
+#: File endings for the figure of the demo.
 FIGURES = (".png", ".pdf", ".svg")
+#: Titles of the columns of its table.
 TITLES = {
     "d_avg": "d_avg to the truth",
     "label_error": "wrong labels",
@@ -68,11 +69,11 @@ def denoise(
     debug: options.Debug = False,
 ) -> None:
     """Remove white noise from a picture; its strength is estimated where --sigma is not given."""
-    picture, target = _open(photo, output, "denoised", force)
-    most, axis = picture.most, picture.channel_axis
-    level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / most
+    picture, target = _open_picture(photo, output, "denoised", force)
+    max_level, axis = picture.max_level, picture.channel_axis
+    level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / max_level
     if sigma is None and picture.compression is not None:
-        doubt = warning_about(picture.compression, level * most)
+        doubt = warning_about(picture.compression, level * max_level)
         if doubt:
             say("warning", f"{photo} {doubt}")
     bar = sys.stderr.isatty() and not quiet
@@ -80,7 +81,7 @@ def denoise(
     pictures.write_picture(picture, values, target, force=force)
     if not quiet:
         unit = "" if picture.depth == "floats" else " levels"
-        report(f"noise of {level * most:.3g}{unit} removed: {target}")
+        report(f"noise of {level * max_level:.3g}{unit} removed: {target}")
 
 
 @command("inpaint", panel=PANEL, epilog="polyspan inpaint photo.png --mask mask.png -o out.png")
@@ -102,7 +103,7 @@ def inpaint(
     debug: options.Debug = False,
 ) -> None:
     """Fill the missing pixels of a picture; the others stay as they are."""
-    picture, target = _open(photo, output, "inpainted", force, mask)
+    picture, target = _open_picture(photo, output, "inpainted", force, mask)
     missing = pictures.read_mask(mask)
     bar = sys.stderr.isatty() and not quiet
     values = inpaint_image(
@@ -113,7 +114,7 @@ def inpaint(
         report(f"{int(missing.sum())} of {missing.size} pixels filled: {target}")
 
 
-def _open(
+def _open_picture(
     photo: Path, output: Path | None, suffix: str, force: bool, mask: Path | None = None
 ) -> tuple[pictures.Picture, Path]:
     """Read a picture; return it and the file to write, which can hold the result."""
@@ -161,13 +162,13 @@ def demo(
         table.add_row(row["method"], *cells)
     Console().print(table)
     if plot is not None:
-        with writing(plot), whole_file(plot, overwrite=force) as part:
-            found.plot()[0].figure.savefig(part, dpi=110)
+        with writing(plot), atomic_write(plot, overwrite=force) as temporary:
+            found.plot()[0].figure.savefig(temporary, dpi=110)
         report(f"picture: {plot}")
 
 
 def _measure(n_draws: int) -> Comparison:
-    """Return the means over several draws of the subspaces."""
+    """Return the measures of three methods, averaged over several draws of the data."""
     methods = {
         "Algorithm 1, 8 starts": MiCUSaL(
             5, 13, init="random", solver="exact", n_init=8, random_state=0

@@ -29,7 +29,7 @@ METHODS: dict[str, type] = {
     "kernel-pca": baselines.KernelPCADenoiser,
     "robust-kernel-pca": baselines.RobustKernelPCA,
 }
-#: What -L and -s set: the first of these names that a method has.
+#: Parameters that -L and -s set: the first of these names that the method has.
 NUMBER = ("n_subspaces", "max_subspaces", "n_clusters")
 DIMENSION = ("subspace_dim", "max_dim")
 
@@ -49,13 +49,13 @@ def make_model(
     method : str
         A name of `METHODS`.
     subspaces, dim : int or None
-        -L and -s.
+        Values of -L and -s.
     seed : int
-        For `random_state`, where the method has one.
+        Value of `random_state`, if the method has this parameter.
     settings : list of str or None
         "name=value" for any other parameter.
     **others
-        Parameters that have an option of their own; None where it was not given.
+        Parameters that have their own option; None if the option was not given.
     """
     if method not in METHODS:
         raise typer.BadParameter(
@@ -88,7 +88,7 @@ def make_model(
 
 
 def _parse(settings: list[str]) -> dict[str, Any]:
-    """Read name=value pairs; a value is a Python literal, or else a word."""
+    """Read name=value pairs; a value that is no Python literal is taken as a string."""
     found: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")

@@ -1,4 +1,4 @@
-"""The commands around a model: fit, predict, reconstruct, info."""
+"""Commands that fit or use a model: fit, predict, reconstruct, info."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from sklearn.pipeline import Pipeline
 
 from polyspan._sklearn import ProgressBar
-from polyspan.checks import listed
+from polyspan.checks import first_ten
 from polyspan.cli import options
 from polyspan.cli.app import command
 from polyspan.cli.errors import (
@@ -32,11 +32,11 @@ from polyspan.cli.formats import ENDINGS
 from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
 from polyspan.cli.outputs import write_array
 from polyspan.cli.tables import Table, model_names, read_table
-from polyspan.files import same_file, whole_file
+from polyspan.files import atomic_write, same_file
 from polyspan.mixture import SubspaceImputer
 from polyspan.persistence import load_model, model_bytes, model_info
 
-#: Of model files.
+#: Usual ending of model files.
 ENDING = ".skops"
 PANEL = "Models"
 
@@ -54,7 +54,9 @@ def fit(
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="rbf, poly, linear or precomputed.")
     ] = None,
-    gamma: Annotated[float | None, typer.Option("--gamma", help="Of rbf and poly.")] = None,
+    gamma: Annotated[
+        float | None, typer.Option("--gamma", help="Parameter gamma of rbf and poly.")
+    ] = None,
     seed: options.Seed = 0,
     settings: options.Set = None,
     labels_out: Annotated[
@@ -90,15 +92,15 @@ def fit(
     )
     fit_table(model, table, method, quiet)
     content = model_bytes(model)
-    # Both are complete before either takes its name.
-    with writing(output), whole_file(output, overwrite=force) as part:
-        part.write_bytes(content)
+    # Neither file gets its name before both are written.
+    with writing(output), atomic_write(output, overwrite=force) as temporary:
+        temporary.write_bytes(content)
         if labels_out is not None:
             write_array(
                 model.labels_, labels_out, ["label"], key="labels", force=force, index=table.index
             )
     if not quiet:
-        _show(_summary(model, table, method))
+        _print_pairs(_summary(model, table, method))
 
 
 @command("predict", panel=PANEL, epilog="polyspan predict model.skops new.csv -o labels.csv")
@@ -129,7 +131,7 @@ def predict(
         data, columns, drop, key, header, model, decimal=decimal, thousands=thousands
     )
     method, key = ("transform", "distances") if distances else ("predict", "labels")
-    values = ask(model, method, table)
+    values = call_method(model, method, table)
     names = [str(name) for name in model.get_feature_names_out()] if distances else ["label"]
     write_array(values, output, names, key=key, force=force, index=table.index)
     report_written(output, table, quiet)
@@ -157,7 +159,7 @@ def reconstruct(
     table = read_table(
         data, columns, drop, key, header, model, decimal=decimal, thousands=thousands
     )
-    values = ask(model, "reconstruct", table)
+    values = call_method(model, "reconstruct", table)
     names = table.names or model_names(model)
     write_array(values, output, names, key=table.key or "X", force=force, index=table.index)
     report_written(output, table, quiet)
@@ -181,16 +183,16 @@ def info(model_file: options.Model, debug: options.Debug = False) -> None:
         for name, value in last.get_params().items()
         if name in always
         or isinstance(value, np.ndarray)
-        or repr(value) != repr(defaults[name])  # NaN is not NaN
+        or repr(value) != repr(defaults[name])  # NaN != NaN, so compare texts
     }
-    rows |= _learned(last)
+    rows |= _fit_results(last)
     rows["features"] = str(model.n_features_in_)
     names = model_names(model)
     if names is not None:
-        rows["columns"] = listed(names)
+        rows["columns"] = first_ten(names)
     rows["saved by"] = ", ".join(f"{name} {value}" for name, value in about.versions.items())
     rows["sha256"] = about.sha256
-    _show(rows)
+    _print_pairs(rows)
 
 
 def load_file(path: Path) -> Any:
@@ -208,14 +210,14 @@ def fit_table(model: Any, table: Table, method: str, quiet: bool) -> None:
     """Fit a model to a table; show a progress bar on a terminal."""
     _check_complete(model, table, f"--method {method}", "take")
     if sys.stderr.isatty() and not quiet and hasattr(model, "set_callbacks"):
-        # scikit-learn's bar goes to rich's own console: away from the results.
+        # scikit-learn's bar uses rich's global console: keep it out of the standard output.
         rich.reconfigure(stderr=True)
         model.set_callbacks(ProgressBar())
     model.fit(table.for_fit())
 
 
-def ask(model: Any, method: str, table: Table) -> np.ndarray:
-    """Return what a method of a fitted model makes of a table, or say why it cannot."""
+def call_method(model: Any, method: str, table: Table) -> np.ndarray:
+    """Call a method of a fitted model on a table; raise an error if the model does not have it."""
     name = type(model).__name__
     if not hasattr(model, method):
         advice = "; fit with --method robust or imputer" if method == "impute" else ""
@@ -225,7 +227,7 @@ def ask(model: Any, method: str, table: Table) -> np.ndarray:
 
 
 def _check_complete(model: Any, table: Table, needs: str, advice: str) -> None:
-    """Refuse missing entries where a model takes none; name the method that does."""
+    """Refuse missing entries if the model takes none; name a method that does."""
     if not table.n_missing or model.__sklearn_tags__().input_tags.allow_nan:
         return
     other = "robust-mckusal" if "kernel" in _last_step(model).get_params() else "robust"
@@ -237,13 +239,13 @@ def _check_complete(model: Any, table: Table, needs: str, advice: str) -> None:
 
 
 def report_written(output: Path, table: Table, quiet: bool) -> None:
-    """Say how many rows went where."""
+    """Print how many rows were written to which file."""
     if not quiet:
         report(f"{counted(len(table.X), 'row')} written to {output}")
 
 
 def _summary(model: Any, table: Table, method: str) -> dict[str, str]:
-    """Return what `fit` tells about a model: names and values."""
+    """Return the names and values that the command `fit` prints about a model."""
     n, m = table.X.shape
     fraction = f" ({table.n_missing / table.X.size:.1%})" if table.n_missing else ""
     return {
@@ -251,12 +253,12 @@ def _summary(model: Any, table: Table, method: str) -> dict[str, str]:
         "samples": str(n),
         "features": str(m),
         "missing entries": f"{table.n_missing}{fraction}",
-        **_learned(model),
+        **_fit_results(model),
     }
 
 
-def _learned(model: Any) -> dict[str, str]:
-    """Return the results of a fit, those that the class has."""
+def _fit_results(model: Any) -> dict[str, str]:
+    """Return the names and values of those results of a fit that the class has."""
     rows = {
         name.strip("_"): f"{getattr(model, name):.6g}"
         for name in ("objective_", "inertia_", "error_")
@@ -276,7 +278,7 @@ def _learned(model: Any) -> dict[str, str]:
     return rows
 
 
-def _show(rows: dict[str, str]) -> None:
+def _print_pairs(rows: dict[str, str]) -> None:
     """Print names and values, one pair per line."""
     table = RichTable(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)

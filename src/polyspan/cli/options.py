@@ -29,12 +29,12 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random numbers.", min=0)]
 
-# Of the table.
+# Options for tables.
 Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--columns",
-        help="Columns to use: names, positions from 0 or ranges 2:10, with commas.",
+        help="Columns to use: names, positions from 0 or ranges 2:10, separated by commas.",
         show_default=False,
     ),
 ]
@@ -42,7 +42,7 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", help="Columns to leave out, as for --columns.", show_default=False),
 ]
-Key = Annotated[str | None, typer.Option("--key", help="Array of a .npz file with several.")]
+Key = Annotated[str | None, typer.Option("--key", help="Array to take of a .npz with several.")]
 Header = Annotated[
     Literal["auto", "yes", "no"],
     typer.Option("--header", help="Whether the first line of a .csv or .tsv file holds names."),
@@ -64,7 +64,7 @@ Thousands = Annotated[
     ),
 ]
 
-# Of the model.
+# Options for models.
 Subspaces = Annotated[
     int | None,
     typer.Option("-L", "--subspaces", help="Number of subspaces.", show_default=False, min=1),
@@ -84,5 +84,7 @@ Set = Annotated[
     ),
 ]
 
-# Of the picture.
-Preset = Annotated[Literal["fast", "best"], typer.Option("--preset", help="How much to try.")]
+# Options for pictures.
+Preset = Annotated[
+    Literal["fast", "best"], typer.Option("--preset", help="Trade-off between speed and quality.")
+]

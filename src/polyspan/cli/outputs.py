@@ -13,7 +13,7 @@ from polyspan.cli.errors import writing
 from polyspan.cli.formats import FRAMES, TEXT, ending_of, packed
 from polyspan.cli.separators import Marks
 from polyspan.cli.tables import Table
-from polyspan.files import whole_file
+from polyspan.files import atomic_write
 
 
 def write_array(
@@ -25,7 +25,7 @@ def write_array(
     force: bool,
     index: Any = None,
 ) -> None:
-    """Write an array in the format that the name of the file asks for.
+    """Write an array in the format given by the ending of the file name.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def write_array(
     index : pandas index, default=None
         Of the rows, where the format can hold it.
     """
-    with writing(path), whole_file(path, overwrite=force) as part:
+    with writing(path), atomic_write(path, overwrite=force) as part:
         _put_array(values, part, ending_of(path), names, key=key, index=index)
 
 
 def _put_array(
     values: np.ndarray,
-    part: Path,
+    temporary: Path,
     ending: str,
     names: Sequence[str] | None,
     *,
@@ -56,27 +56,27 @@ def _put_array(
 ) -> None:
     """Write an array to a file that is not in its place yet."""
     if ending == ".npy":
-        np.save(part, values, allow_pickle=False)
+        np.save(temporary, values, allow_pickle=False)
     elif ending == ".npz":
         named: dict[str, Any] = {key: values}
-        np.savez(part, **named)
+        np.savez(temporary, **named)
     else:
         import pandas as pd
 
         columns = None if names is None else list(names)
         frame = pd.DataFrame(values, columns=columns, index=index)
-        _put_frame(frame, part, ending, ",", header=names is not None, index=index is not None)
+        _put_frame(frame, temporary, ending, ",", header=names is not None, index=index is not None)
 
 
 def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -> None:
-    """Write a table with its missing entries filled and all else as it was.
+    """Write a table with its missing entries filled and everything else unchanged.
 
     From lines to lines, .csv or .tsv, the other cells keep their very characters; columns that were
     left out, texts among them, are carried over. Between a table and an array format only the
     numbers go.
     """
     ending = ending_of(path)
-    with writing(path), whole_file(path, overwrite=force) as part:
+    with writing(path), atomic_write(path, overwrite=force) as part:
         if table.frame is None or ending not in FRAMES:
             values = np.where(np.isnan(table.X), filled, table.X).astype(table.X.dtype, copy=False)
             _put_array(values, part, ending, table.names, key=table.key or "X")
@@ -90,8 +90,8 @@ def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -
         _put_frame(frame, part, ending, delimiter, header=named, index=table.index is not None)
 
 
-def whole_where_whole(X: np.ndarray, filled: np.ndarray) -> np.ndarray:
-    """Round what is filled in columns whose observed entries are all whole numbers."""
+def round_integer_columns(X: np.ndarray, filled: np.ndarray) -> np.ndarray:
+    """Round the filled entries of columns whose observed entries are all whole numbers."""
     with np.errstate(invalid="ignore"):
         whole = ((np.rint(X) == X) | np.isnan(X)).all(axis=0) & ~np.isnan(X).all(axis=0)
     return np.asarray(np.where(whole, np.rint(filled), filled))
@@ -114,7 +114,7 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
         else:
             whole = bool((values == np.rint(values)).all())
             if not (pd.api.types.is_float_dtype(column.dtype) or whole):
-                column = column.astype("Float64")  # integers cannot hold what is filled in
+                column = column.astype("Float64")  # the filled entries are not whole numbers
             column.iloc[rows] = values.astype(str(column.dtype).lower())
         frame.isetitem(k, column)
 

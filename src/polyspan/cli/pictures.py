@@ -1,4 +1,4 @@
-"""Pictures in files: gray or colour, 8 or 16 bits or floats, with or without transparency."""
+"""Picture files: gray or colour, 8 or 16 bits or floats, with or without transparency."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import needed
+from polyspan.checks import import_optional
 from polyspan.cli import deep_pictures as deep
 from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
 from polyspan.cli.jpeg import Compression
-from polyspan.files import whole_file
+from polyspan.files import atomic_write
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
 ENDINGS = (".png", *TIFF, ".bmp", *JPEG, ".webp")
 _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N")
-#: Modes of Pillow that are converted, and what they become.
+#: Modes of Pillow that are converted, and the modes that they are converted to.
 _CONVERTED = {
     "1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "HSV": "RGB"
 }  # fmt: skip
@@ -28,15 +28,15 @@ _ORIENTATION = 274  # the tag of EXIF and TIFF
 
 @dataclass(frozen=True)
 class Picture:
-    """The pixels of a file, upright."""
+    """The pixels of a file, rotated upright."""
 
     path: Path
     pixels: np.ndarray
-    """uint8, uint16 or float, (height, width), or with 3 channels, or with the 4 of print."""
+    """uint8, uint16 or float, (height, width) or (height, width, 3); 4 channels for CMYK."""
     alpha: np.ndarray | None = None
-    """Transparency, (height, width), of the same type; it stays as it is."""
-    about: dict[str, Any] = field(default_factory=dict)
-    """What is saved with the result: profile of the colours, resolution, date and camera."""
+    """Transparency, (height, width), of the same type; it is copied to the result."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Copied to the result: colour profile, resolution, and EXIF data such as date and camera."""
     lossy: bool = False
     """Whether the format changes pixels near edges, as JPEG does."""
     compression: Compression | None = None
@@ -44,74 +44,74 @@ class Picture:
 
     @property
     def channel_axis(self) -> int | None:
-        """The axis of the colours."""
+        """The axis of the colour channels; None for gray."""
         return None if self.pixels.ndim == 2 else -1
 
     @property
-    def several(self) -> bool:
+    def multichannel(self) -> bool:
         """Whether a pixel has more than one value."""
         return self.pixels.ndim == 3 or self.alpha is not None
 
     @property
-    def most(self) -> float:
-        """The level that counts as 1."""
+    def max_level(self) -> float:
+        """The value of a pixel in the file that corresponds to 1."""
         kind = self.pixels.dtype
         return float(np.iinfo(kind).max) if kind.kind == "u" else 1.0
 
     @property
     def depth(self) -> str:
-        """Values that not every format can hold: 16 bits or floats; empty for 8 bits."""
+        """Depth that not every format can hold: "16 bits" or "floats"; empty for 8 bits."""
         if self.pixels.dtype.kind == "f":
             return "floats"
         return "16 bits" if self.pixels.dtype == np.uint16 else ""
 
 
 def read_picture(path: Path, *, notes: bool = True) -> Picture:
-    """Read a picture; one with a palette becomes one with colours.
+    """Read a picture; a palette is converted to colours.
 
     Parameters
     ----------
     path : Path
     notes : bool, default=True
-        Whether to say how the result will differ from the file.
+        Whether to print how the format of the result will differ from the file.
     """
     pillow = _pillow()
     with reading(path), decoding(path):
         try:
             with pillow.Image.open(path) as image:
                 n_frames = getattr(image, "n_frames", 1)
-                # Phones put a depth map or a second view behind the photograph.
+                # MPO: phones store a depth map or a second view after the photograph.
                 if n_frames > 1 and image.format != "MPO":
                     raise deep.several_pictures(path, n_frames)
                 if deep.is_deep_png(path):
                     return _from_deep_png(path, image)
-                if _beyond_pillow(image):
-                    return _from_tiff(path, _about(image, image))
+                if _needs_tifffile(image):
+                    return _from_tiff(path, _metadata(image, image))
                 image.load()
-                found = _take_apart(path, pillow.ImageOps.exif_transpose(image), image, notes)
+                found = _from_pillow(path, pillow.ImageOps.exif_transpose(image), image, notes)
                 return replace(found, compression=Compression.of(image))
         except pillow.UnidentifiedImageError as error:
             if deep.is_tiff(path):
                 return _from_tiff(path, {})
             raise unreadable(
-                f"{path} is not a picture, or of a kind that Pillow cannot read"
+                f"{path} is not a picture, or has a format that Pillow cannot read"
             ) from error
         except pillow.Image.DecompressionBombError as error:
             raise unreadable(f"{path} is too large: {error}; cut it into parts") from error
 
 
 def read_mask(path: Path) -> np.ndarray:
-    """Read which pixels are missing: those that are neither black nor transparent."""
+    """Return which pixels are missing: those that are neither black nor transparent."""
     picture = read_picture(path, notes=False)
-    # JPEG leaves shades around edges, so that black is not black there.
-    least = picture.most / 2 if picture.lossy else 0
+    # Near edges a JPEG has shades of gray instead of black.
+    least = picture.max_level / 2 if picture.lossy else 0
     height, width = picture.pixels.shape[:2]
     marked = (picture.pixels > least).reshape(height, width, -1).any(axis=2)
     return np.asarray(marked if picture.alpha is None else marked & (picture.alpha > 0))
 
 
 def check_ending(picture: Picture, path: Path) -> None:
-    """Raise an error where a format cannot hold the result, before the work."""
+    """Raise an error, before the work begins, if the format cannot hold the result."""
     allowed: tuple[str, ...]
     if picture.pixels.shape[2:] == (4,):
         what, allowed = "the colours of print (CMYK)", (*TIFF, *JPEG)
@@ -131,72 +131,72 @@ def check_ending(picture: Picture, path: Path) -> None:
 
 
 def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bool) -> None:
-    """Write values between 0 and 1 with the depth and transparency of a picture."""
+    """Write values between 0 and 1 with the depth, transparency and metadata of a picture."""
     ending, kind, alpha = path.suffix.lower(), picture.pixels.dtype, picture.alpha
     if alpha is not None and ending in (".bmp", *JPEG):
         say("note", f"{path} cannot be transparent: transparent parts become white")
-        opacity = (alpha / picture.most).reshape(alpha.shape + (1,) * (values.ndim - 2))
+        opacity = (alpha / picture.max_level).reshape(alpha.shape + (1,) * (values.ndim - 2))
         values, alpha = values * opacity + (1 - opacity), None
     if kind.kind == "f":
         pixels = values.astype(kind)
     else:
-        pixels = np.rint(np.clip(values, 0, 1) * picture.most).astype(kind)
+        pixels = np.rint(np.clip(values, 0, 1) * picture.max_level).astype(kind)
     n_colours = 1 if pixels.ndim == 2 else pixels.shape[2]
     if alpha is not None:
         pixels = np.dstack([pixels, alpha])
-    profile = picture.about.get("icc_profile")
-    with writing(path), whole_file(path, overwrite=force) as part:
+    profile = picture.metadata.get("icc_profile")
+    with writing(path), atomic_write(path, overwrite=force) as temporary:
         if _as_deep_png(picture, path):
-            deep.write_deep_png(pixels, part, profile)
+            deep.write_deep_png(pixels, temporary, profile)
         elif _as_deep_tiff(picture, path):
-            deep.write_tiff(pixels, n_colours, part, profile)
+            deep.write_tiff(pixels, n_colours, temporary, profile)
         else:
-            _save(pixels, part, picture)
+            _save(pixels, temporary, picture)
 
 
 def _as_deep_tiff(picture: Picture, path: Path) -> bool:
-    """Tell whether a result must be a TIFF that Pillow cannot write."""
-    deep = picture.depth and (picture.several or picture.pixels.dtype == np.float64)
+    """Tell whether the result is a TIFF that Pillow cannot write."""
+    deep = picture.depth and (picture.multichannel or picture.pixels.dtype == np.float64)
     return bool(deep and path.suffix.lower() in TIFF)
 
 
 def _as_deep_png(picture: Picture, path: Path) -> bool:
-    """Tell whether a result must be a PNG that Pillow cannot write."""
-    return picture.depth == "16 bits" and picture.several and path.suffix.lower() == ".png"
+    """Tell whether the result is a PNG that Pillow cannot write."""
+    return picture.depth == "16 bits" and picture.multichannel and path.suffix.lower() == ".png"
 
 
-def _save(pixels: np.ndarray, part: Path, picture: Picture) -> None:
-    """Let Pillow write 8 bits, gray of 16, and gray floats."""
+def _save(pixels: np.ndarray, temporary: Path, picture: Picture) -> None:
+    """Write pixels with Pillow: 8 bits, gray with 16 bits, or gray floats."""
     pillow = _pillow()
     if picture.pixels.shape[2:] == (4,):
         height, width = pixels.shape[:2]
         image = pillow.Image.frombytes("CMYK", (width, height), pixels.tobytes())
     else:
         image = pillow.Image.fromarray(pixels)
-    ending = part.suffix.lower()
-    about = dict(picture.about)
+    ending = temporary.suffix.lower()
+    metadata = dict(picture.metadata)
     if ending in TIFF:
-        about.pop("exif", None)
-    best: dict[str, Any] = {"quality": 95} if ending in JPEG else {}
+        metadata.pop("exif", None)
+    quality: dict[str, Any] = {"quality": 95} if ending in JPEG else {}
     if ending == ".webp":
-        best["lossless"] = True
-    image.save(part, **about, **best)
+        quality["lossless"] = True
+    image.save(temporary, **metadata, **quality)
 
 
-def _beyond_pillow(image: Any) -> bool:
-    """Tell whether Pillow would cut the pixels of a TIFF to 8 bits, or guess at their sign."""
+def _needs_tifffile(image: Any) -> bool:
+    """Tell whether Pillow would reduce the pixels of a TIFF to 8 bits, or guess their sign."""
     if image.format != "TIFF" or image.mode in (*_SIXTEEN, "F"):
         return False
     return bool(np.max(image.tag_v2.get(258, 1)) > 8)
 
 
-def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
-    """Return the pixels of what Pillow can keep."""
-    about, lossy = _about(image, opened), opened.format in ("JPEG", "MPO", "WEBP")
+def _from_pillow(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
+    """Return the picture of a file that Pillow has read."""
+    metadata, lossy = _metadata(image, opened), opened.format in ("JPEG", "MPO", "WEBP")
     if image.mode in _SIXTEEN or (image.mode == "I" and opened.format == "PNG"):
-        return Picture(path, np.asarray(image).astype(np.uint16), None, about)
+        return Picture(path, np.asarray(image).astype(np.uint16), None, metadata)
     if image.mode in ("F", "CMYK"):
-        return Picture(path, np.array(image), None, about, lossy)
+        return Picture(path, np.array(image), None, metadata, lossy)
     if notes and image.mode in ("P", "PA"):
         say("note", f"{path} has a palette: the result has colours")
     if notes and image.mode == "1":
@@ -212,41 +212,41 @@ def _take_apart(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
             f"{path} has the mode {image.mode!r}: save it as gray or RGB, with 8 or 16 bits"
         )
     n_colours = 1 if image.mode in ("L", "LA") else 3
-    return _split(path, np.array(image), n_colours, about, lossy=lossy)
+    return _split(path, np.array(image), n_colours, metadata, lossy=lossy)
 
 
 def _from_deep_png(path: Path, image: Any) -> Picture:
-    image.load()  # what stands behind the pixels: the orientation may
+    image.load()  # the orientation may be stored after the pixels
     pixels = deep.read_deep_png(path)
     n_colours = 1 if pixels.shape[2] == 2 else 3
-    turn = image.getexif().get(_ORIENTATION, 1)
-    return _split(path, upright(pixels, turn), n_colours, _about(image, image))
+    orientation = image.getexif().get(_ORIENTATION, 1)
+    return _split(path, upright(pixels, orientation), n_colours, _metadata(image, image))
 
 
-def _from_tiff(path: Path, about: dict[str, Any]) -> Picture:
-    pixels, n_colours, turn = deep.read_tiff(path)
+def _from_tiff(path: Path, metadata: dict[str, Any]) -> Picture:
+    pixels, n_colours, orientation = deep.read_tiff(path)
     if pixels.dtype == np.float16:
         pixels = pixels.astype(np.float32)
     if pixels.dtype not in (np.uint8, np.uint16, np.float32, np.float64):
         raise unreadable(
             f"{path} has values of the type {pixels.dtype}: save it with 8 or 16 bits or as floats"
         )
-    return _split(path, upright(pixels, turn), n_colours, about)
+    return _split(path, upright(pixels, orientation), n_colours, metadata)
 
 
 def _split(
-    path: Path, pixels: np.ndarray, n_colours: int, about: dict[str, Any], lossy: bool = False
+    path: Path, pixels: np.ndarray, n_colours: int, metadata: dict[str, Any], lossy: bool = False
 ) -> Picture:
-    """Take colours and transparency apart."""
+    """Return the picture with colours and transparency separated."""
     if pixels.ndim == 2:
-        return Picture(path, pixels, None, about, lossy)
+        return Picture(path, pixels, None, metadata, lossy)
     colours = pixels[..., 0] if n_colours == 1 else pixels[..., :n_colours]
     alpha = pixels[..., n_colours] if pixels.shape[2] > n_colours else None
-    return Picture(path, colours, alpha, about, lossy)
+    return Picture(path, colours, alpha, metadata, lossy)
 
 
 def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
-    """Turn a picture as the EXIF tag of its orientation, from 1 to 8, says."""
+    """Rotate and mirror a picture by its EXIF orientation, from 1 to 8."""
     if orientation in (5, 6, 7, 8):
         pixels = pixels.swapaxes(0, 1)
     if orientation in (2, 3, 6, 7):
@@ -256,17 +256,17 @@ def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
     return pixels
 
 
-def _about(image: Any, opened: Any) -> dict[str, Any]:
-    """Return the parts of a file, beside its pixels, that are saved with its result."""
+def _metadata(image: Any, opened: Any) -> dict[str, Any]:
+    """Return the colour profile, resolution and EXIF data, which are copied to the result."""
     found = {}
     if opened.info.get("icc_profile"):
         found["icc_profile"] = opened.info["icc_profile"]
-    # A file without a resolution says 1 for both.
+    # A file without a resolution has 1 for both axes.
     if min(opened.info.get("dpi", (0,))) > 1:
         found["dpi"] = opened.info["dpi"]
     if opened.format in ("JPEG", "MPO", "PNG", "WEBP"):
         exif = image.getexif()
-        # The result is upright.
+        # The result is upright and needs no orientation.
         exif.pop(_ORIENTATION, None)
         # Some cameras write values that Pillow cannot save.
         with suppress(ValueError, TypeError, KeyError, struct.error):
@@ -275,7 +275,8 @@ def _about(image: Any, opened: Any) -> dict[str, Any]:
 
 
 def _pillow() -> Any:
-    needed("PIL.ImageOps", "pictures need pillow: pip install pillow")  # it imports PIL.Image
+    # PIL.ImageOps imports PIL.Image.
+    import_optional("PIL.ImageOps", "pictures need pillow: pip install pillow")
     import PIL
 
     return PIL

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from polyspan.checks import listed
+from polyspan.checks import first_ten
 from polyspan.cli.array_files import check_rows, read_array
 from polyspan.cli.columns import by_name, positions
 from polyspan.cli.csv_files import Layout, check_unique, read_csv
@@ -27,7 +27,7 @@ class Table:
     X: np.ndarray
     """Samples as rows; NaN where missing."""
     names: tuple[str, ...] | None
-    """Of the columns; None where the file has none."""
+    """Names of the columns; None if the file has none."""
     frame: Any = None
     """All columns of a file that is no array, with the index of a .parquet file."""
     used: tuple[int, ...] = ()
@@ -35,7 +35,7 @@ class Table:
     layout: Layout | None = None
     """Of a file of lines with cells."""
     key: str | None = None
-    """Of the array in a .npz file."""
+    """Name of the array in a .npz file."""
 
     @property
     def index(self) -> Any:
@@ -62,20 +62,20 @@ class Table:
         return str(k) if self.names is None else self.names[k]
 
     def for_fit(self) -> Any:
-        """Return what `fit` takes, with names where there are any."""
-        return _named(self.X, self.names)
+        """Return the data for `fit`, with the names of the columns if there are any."""
+        return _as_frame(self.X, self.names)
 
     def for_model(self, model: Any) -> Any:
-        """Return what the methods of a fitted model take; check the number of columns."""
+        """Return the data for a method of a fitted model; check the number of columns."""
         known = model_names(model)
         n, expected = self.X.shape[1], int(model.n_features_in_)
         if n != expected:
-            shown = "" if known is None else f" ({listed(known)})"
+            shown = "" if known is None else f" ({first_ten(known)})"
             raise CommandError(
                 f"{self.path} has {counted(n, 'column')}, but the model was fitted to "
                 f"{expected}{shown}: choose them with --columns or --drop"
             )
-        return _named(self.X, known)
+        return _as_frame(self.X, known)
 
 
 def model_names(model: Any) -> tuple[str, ...] | None:
@@ -105,11 +105,12 @@ def read_table(
     columns, drop : sequence of str, default=None
         Columns to take or to leave out: names, positions from 0, ranges "2:10".
     key : str, default=None
-        Which array of a .npz file.
+        Name of the array in a .npz file.
     header : {"auto", "yes", "no"}
         Whether the first line of a .csv file holds names.
     model : fitted estimator, default=None
-        Where it and the file know names, the columns of the model are taken, in its order.
+        If both the model and the file have names of columns, the columns of the model are taken,
+        in its order.
     only_numbers : bool, default=False
         Leave out columns of text, instead of refusing them; refuse a table without any number.
     carried : bool, default=False
@@ -205,7 +206,7 @@ def _check_clear(table: Table, used: list[int]) -> None:
             )
     names = [table.column(k) for k in used if readings.marks.get(k, Marks()) != Marks()]
     if names:
-        say("note", f"read with decimal commas or thousands separators: {listed(names)}")
+        say("note", f"read with decimal commas or thousands separators: {first_ten(names)}")
 
 
 def _pass_over(table: Table, used: list[int]) -> list[int]:
@@ -217,10 +218,8 @@ def _pass_over(table: Table, used: list[int]) -> list[int]:
             "turn text into numbers first"
         )
     if text:
-        say(
-            "note",
-            f"passed over, since they hold text: {listed([_named_text(table, k) for k in text])}",
-        )
+        names = first_ten([_named_text(table, k) for k in text])
+        say("note", f"passed over, since they hold text: {names}")
     return [k for k in used if k not in text]
 
 
@@ -253,7 +252,7 @@ def _numbers(table: Table, used: list[int]) -> np.ndarray:
     return X
 
 
-def _named(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
+def _as_frame(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
     """Return a data frame where there are names, else the array."""
     if names is None:
         return X

@@ -1,1 +1,1 @@
-"""Where rows come from, what is known about them, and the coordinates that are worked in."""
+"""Sources of rows, what is known about the rows, missing entries, and working coordinates."""

@@ -1,10 +1,10 @@
-"""Rows of a dask array: every chunk returns its sums, which are added up where they arise.
+"""Rows of a dask array: every chunk returns its sums, and the workers add them up.
 
-Imported only where a dask array comes in. Whoever schedules dask's tasks, threads of this process
-or the workers of a cluster, schedules these: the data go nowhere, and a worker that dies costs the
-recomputation of its chunks. The rows are not persisted here: a lazy array is computed again in
-every pass, so that it may be larger than the memory of all workers; persist what fits. Results per
-row are persisted, as the next pass needs them; of a lost worker dask makes them again.
+This file is imported only if X is a dask array. Its tasks run on the scheduler that dask uses:
+threads of this process, or the workers of a cluster. The data stay on the workers. If a worker
+dies, dask computes its chunks again. The rows are not persisted here: a lazy array is computed
+again in every pass, so that it may be larger than the memory of all workers. If it fits in memory,
+persist it before the fit. Results per row are persisted because the next pass needs them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dask.sizeof import sizeof
 from sklearn import config_context
 
 from polyspan.arrays import Array, limit_threads
-from polyspan.data.rows import Addable, PerRow, Source, Task, added, part_of
+from polyspan.data.rows import Addable, PerRow, Source, Task, part_for_block, sum_parts
 
-# Sums of neighbouring chunks, which mostly lie on one worker, are added this many at a time.
+# So many sums are added at a time. They belong to neighbouring chunks, mostly of one worker.
 FAN_IN = 4
 
 
@@ -36,19 +36,19 @@ class DaskRows(Source):
         self._blocks = list(X.to_delayed().ravel())
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, PerRow | None]:
-        """Return the sum of task(chunk, *arguments), and the results per row if kept.
+        """Return the sum of task(chunk, *arguments); with `keep` also the results per row.
 
-        The order of the additions is that of the chunks, not that of their arrival: the result
-        depends neither on the number of workers nor on who dies.
+        Sums are added in the order of the chunks, not in the order in which they arrive: the
+        result depends neither on the number of workers nor on workers that die.
         """
         token, name = uuid4().hex, getattr(task, "__name__", "task")
         per_row = [k for k, argument in enumerate(arguments) if isinstance(argument, PerRow)]
         common = [None if k in per_row else a for k, a in enumerate(arguments)]
-        # A task of its own, so that it travels once to each worker and not with each chunk.
-        shared = delayed(_held, pure=False)(common, dask_key_name=f"bases-{token}")
+        # The common arguments are one dask task, so that each worker receives them only once.
+        shared = delayed(_unchanged, pure=False)(common, dask_key_name=f"bases-{token}")
         parts = [
             delayed(_run, pure=False)(
-                task, block, shared, {k: part_of(arguments[k], j) for k in per_row}, keep,
+                task, block, shared, {k: part_for_block(arguments[k], j) for k in per_row}, keep,
                 dask_key_name=f"{name}-{token}-{j}",
             )
             for j, block in enumerate(self._blocks)
@@ -58,11 +58,11 @@ class DaskRows(Source):
         while len(sums) > 1:
             groups = [sums[k : k + FAN_IN] for k in range(0, len(sums), FAN_IN)]
             sums = [
-                delayed(added, pure=False)(group, dask_key_name=f"add-{token}-{level}-{k}")
+                delayed(sum_parts, pure=False)(group, dask_key_name=f"add-{token}-{level}-{k}")
                 for k, group in enumerate(groups)
             ]
             level += 1
-        # Chunks are what runs in parallel; more BLAS threads would get in their way.
+        # The chunks run in parallel already; more BLAS threads would slow them down.
         with limit_threads(0.0):
             if not keep:
                 return sums[0].compute(), None
@@ -70,8 +70,8 @@ class DaskRows(Source):
             return total.compute(), PerRow(tuple(own))
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """Gather a few rows, given in ascending order."""
-        # Tuples add up to one with the number of rows of every chunk, which dask may not know.
+        """Gather a few rows; the indices are in ascending order."""
+        # dask may not know the sizes of its chunks. Tuples of one size add up to all sizes.
         ends = np.cumsum(self.reduce(_row_count)[0])
         starts = np.concatenate([[0], ends[:-1]])
         parts = [
@@ -82,7 +82,7 @@ class DaskRows(Source):
         return np.concatenate(compute(*parts))
 
     def map(self, model: Any, method: str) -> Any:
-        """Return the lazy array of what a method of a fitted model makes of the rows."""
+        """Apply a method of a fitted model lazily: return a dask array of its results."""
         like = _call(model, method, np.zeros((1, self.n_features), dtype=self.dtype))
         sent = delayed(model, pure=False, traverse=False)
         empty = np.empty((0, *like.shape[1:]), dtype=like.dtype)
@@ -94,21 +94,23 @@ class DaskRows(Source):
     def gather(self, results: PerRow) -> Any:
         """Return results per row as one lazy array of labels."""
         chunks = [
-            dask.array.from_delayed(delayed(_or_none, pure=False)(part), (n,), dtype=np.int64)
+            dask.array.from_delayed(
+                delayed(_labels_or_empty, pure=False)(part), (n,), dtype=np.int64
+            )
             for part, n in zip(results.parts, self.X.chunks[0], strict=True)
         ]
         return dask.array.concatenate(chunks)
 
 
 def _size_of_fields(parts: Any) -> int:
-    # Without it dask takes sums for a few bytes and moves them about as if they cost nothing.
+    # Without this dask believes that sums have a few bytes and moves them between workers.
     return sum(int(getattr(value, "nbytes", 64)) for value in vars(parts).values())
 
 
 sizeof.register(Addable, _size_of_fields)
 
 
-def _held(arguments: list[Any]) -> list[Any]:
+def _unchanged(arguments: list[Any]) -> list[Any]:
     return arguments
 
 
@@ -118,7 +120,7 @@ def _run(task: Task, block: Array, common: list[Any], per_row: dict[int, Any], k
     return found if keep else found[0]
 
 
-def _or_none(part: Any) -> Array:
+def _labels_or_empty(part: Any) -> Array:
     return np.empty(0, dtype=np.int64) if part is None else part
 
 
@@ -135,6 +137,6 @@ def _apply(block: Array, model: Any, method: str, empty: np.ndarray) -> Array:
 
 
 def _call(model: Any, method: str, block: Array) -> Array:
-    # Blocks become chunks of an array, whatever `transform` may return elsewhere.
+    # Results become chunks of an array, even if `set_output` asks `transform` for a data frame.
     with config_context(transform_output="default"):
         return getattr(model, method)(block)

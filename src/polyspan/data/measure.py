@@ -1,4 +1,4 @@
-"""A first pass over rows that are not all here: how many, how large, what is missing."""
+"""A first pass over rows that are not all in memory: how many, how large, what is missing."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ import numpy as np
 import scipy.sparse
 
 from polyspan.arrays import Array, chunk_rows, machine_epsilon, power_of_two_scale
-from polyspan.data.rows import added
+from polyspan.data.rows import sum_parts
 
-#: Maps rows to what is worked on, such as the coordinates of a kernel; applied where the rows are.
+#: Maps raw rows to features, such as Nyström coordinates of a kernel; runs where the rows are.
 RowMap = Callable[[Array], Array]
 
-#: What is said of sparse blocks, which NumPy would take for single objects.
+#: Error message for sparse chunks, which NumPy would turn into an array of objects.
 DENSE_ONLY = (
-    "the chunks of X are sparse matrices, which are not worked on: make them dense, with "
+    "the chunks of X are sparse matrices, which are not supported: make them dense, with "
     "X.map_blocks(lambda block: block.toarray())"
 )
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What a first pass finds out about the rows."""
+    """What the first pass finds out about the rows; extents of blocks add up."""
 
     n_rows: int
     n_learned: int
-    """Rows with more observed entries than asked for."""
+    """Number of rows with enough observed entries to learn from."""
     n_missing: int
     n_infinite: int
     largest: float
-    """Of the absolute values."""
+    """The largest absolute value."""
     observed: Array
-    """Observed entries of every feature, over the rows to learn from."""
+    """Number of observed entries of every feature, over the rows to learn from."""
     sums: Array
-    """Their sums, in double precision, times `scale`."""
+    """Sums of these entries, in double precision, times `scale`."""
     scale: float
     """A power of two that keeps the sums finite."""
 
     def __add__(self, other: Extent) -> Extent:
-        # Powers of two: no digit is lost in bringing both sums to the smaller scale.
+        # Scales are powers of two: bringing both sums to the smaller one loses no digit.
         scale = min(self.scale, other.scale)
         return Extent(
             self.n_rows + other.n_rows,
@@ -57,9 +57,12 @@ class Extent:
 
 
 def measure_block(
-    block: Array, dtype: Any, least: int, row_map: RowMap | None
+    block: Array, dtype: Any, too_few: int, row_map: RowMap | None
 ) -> tuple[Extent | None, None]:
-    """Measure a block, a few rows at a time. A task."""
+    """Measure a block, one chunk of rows after the other. A task.
+
+    Rows with at most `too_few` observed entries are not learned from.
+    """
     if scipy.sparse.issparse(block):
         raise ValueError(DENSE_ONLY)
     X = np.asarray(block, dtype=dtype)
@@ -68,11 +71,11 @@ def measure_block(
     if row_map is not None:
         X = row_map(X)
     size = chunk_rows(X.shape[1], X.itemsize)
-    parts = [_measure(X[k : k + size], least) for k in range(0, len(X), size)]
-    return added(parts), None
+    parts = [_measure(X[k : k + size], too_few) for k in range(0, len(X), size)]
+    return sum_parts(parts), None
 
 
-def _measure(X: np.ndarray, least: int) -> Extent:
+def _measure(X: np.ndarray, too_few: int) -> Extent:
     total = X.sum(dtype=np.float64)
     n_infinite, missing = 0, None
     if not math.isfinite(total):
@@ -85,7 +88,7 @@ def _measure(X: np.ndarray, least: int) -> Extent:
         values, observed = X, np.full(m, n)
     else:
         n_missing = int(missing.sum())
-        learned = m - missing.sum(axis=1) > least
+        learned = m - missing.sum(axis=1) > too_few
         values = np.where(missing, 0, X)
         largest = float(np.abs(values).max())
         values, observed = values[learned], (~missing[learned]).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Entries that are missing: where they are, what is known of the others, which patterns recur."""
+"""Missing entries: where they are, the mean of the observed ones, which masks recur."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from polyspan.arrays import (
     zeros,
 )
 
-# Patterns are worth sharing when each stands, on average, for this many samples.
-SHARED_FROM = 4
-# A mask that stands for at least this many rows is a group of its own.
-GROUPED_FROM = 8
+# Samples share the work of their pattern if patterns have at least so many samples on average.
+SAMPLES_PER_PATTERN = 4
+# Rows with equal masks form a group if there are at least this many.
+MIN_GROUP_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Holes:
     missing: Array
     """Boolean, (n_samples, n_features)."""
     n_observed: Array
-    """Observed entries of every sample."""
+    """Number of observed entries of every sample."""
 
     @classmethod
     def of(cls, X: Array) -> Holes:
-        """Find the NaN of X."""
+        """Find the NaN entries of X."""
         xp = namespace(X)
         missing = xp.isnan(X)
         return cls(missing, X.shape[1] - xp.sum(xp.astype(missing, xp.int64), axis=1))
@@ -53,7 +53,7 @@ class Holes:
 
 
 def observed_mean(X: Array, missing: Array) -> Array:
-    """Return the mean of the observed entries of every feature, safely for huge entries."""
+    """Return the mean of the observed entries of every feature; huge entries do not overflow."""
     xp = namespace(X)
     n, m = X.shape
     total, count = zeros((m,), X, xp.float64), zeros((m,), X, xp.float64)
@@ -72,13 +72,14 @@ def observed_mean(X: Array, missing: Array) -> Array:
 def recurring_patterns(missing: Array) -> tuple[Array | None, Array | None]:
     """Return (pattern of each sample, patterns) where few patterns recur, else (None, None).
 
-    They are looked for on the CPU; on an accelerator a system per sample costs less than that.
+    Only on the CPU: on an accelerator it costs more to find equal patterns than to solve one
+    system per sample.
     """
     if not is_host(missing):
         return None, None
     keys = _mask_keys(missing)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) * SHARED_FROM > len(keys):
+    if len(first) * SAMPLES_PER_PATTERN > len(keys):
         return None, None
     shared = namespace(missing).take(missing, moved_to(first, missing), axis=0)
     return moved_to(inverse.astype(np.int64), missing), shared
@@ -92,18 +93,18 @@ def _mask_keys(mask: Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Group:
-    """Some rows: all with one mask, or each with its own."""
+    """Some rows that either all have the same mask, or have one mask each."""
 
     rows: Array
-    """Which rows, (n,)."""
+    """Indices of the rows, (n,)."""
     values: Array
     """Zero where missing, (n, n_features)."""
     observed: Array
-    """1 where observed, else 0: (n, n_features), or (1, n_features) for one mask."""
+    """1 where observed, else 0: (n, n_features), or (1, n_features) for a common mask."""
 
     @property
     def shared(self) -> bool:
-        """Whether all rows have one mask."""
+        """Whether all rows have the same mask."""
         return bool(self.observed.shape[0] == 1)
 
     def take(self, members: Array) -> Group:
@@ -121,20 +122,20 @@ class Patterns:
     values: Array
     """Shape (n, n_features)."""
     observed: Array
-    """1 or 0, of the type of the values."""
+    """1 where observed, else 0, in the type of the values."""
     recurring: tuple[Array, ...]
-    """Rows of every mask that recurs."""
+    """For every mask that recurs, the indices of its rows."""
     single: Array
-    """All other rows."""
+    """Indices of all other rows."""
 
     def groups(self, n_systems: int, dim: int) -> Iterator[Group]:
-        """Yield all rows, in groups whose systems stay within the memory bound.
+        """Yield all rows, in groups whose linear systems stay within the memory bound.
 
-        A row needs `n_systems` systems of `dim` unknowns, which rows with equal masks share.
+        A row needs `n_systems` systems of `dim` unknowns; rows with equal masks share them.
         """
         xp = namespace(self.values)
         m, size = self.values.shape[1], item_bytes(self.values)
-        # A step holds several arrays of this size: on an accelerator too they have to fit.
+        # A step holds several arrays of this size, and they have to fit on an accelerator too.
         most = 4 * CHUNK_BYTES if is_host(self.values) else DEVICE_CHUNK_BYTES // 4
         n_shared = max(1, most // (size * (3 * m + 4 * n_systems * (dim + 1))))
         for rows in self.recurring:
@@ -152,8 +153,8 @@ class Patterns:
 def find_patterns(values: Array, observed: Array) -> Patterns:
     """Group rows by their masks.
 
-    Equal masks are looked for on the CPU. On an accelerator a system per row costs less than
-    that: there only the complete rows become a group.
+    Equal masks are searched only on the CPU. On an accelerator the search costs more than one
+    system per row: there only the complete rows become a group.
     """
     xp = namespace(values)
     as_numbers = xp.astype(observed, values.dtype)
@@ -166,7 +167,7 @@ def find_patterns(values: Array, observed: Array) -> Patterns:
     firsts = np.cumsum(counts) - counts
     recurring = tuple(
         moved_to(order[firsts[k] : firsts[k] + counts[k]], values, xp.int64)
-        for k in np.flatnonzero(counts >= GROUPED_FROM)
+        for k in np.flatnonzero(counts >= MIN_GROUP_ROWS)
     )
-    single = moved_to(np.flatnonzero(counts[inverse] < GROUPED_FROM), values, xp.int64)
+    single = moved_to(np.flatnonzero(counts[inverse] < MIN_GROUP_ROWS), values, xp.int64)
     return Patterns(values, as_numbers, recurring, single)

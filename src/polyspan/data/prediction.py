@@ -1,4 +1,4 @@
-"""Methods of a fitted model on rows that are not all here: dask arrays, large files."""
+"""Methods of a fitted model on rows that are not all in memory: dask arrays, large files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from polyspan.data.sliced import mapped_rows, row_source
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# Of a fitted model what blocks do not need: it is large, or a graph itself, or was checked for all
-# of them together.
+# Attributes of a fitted model that are not sent to the blocks: they are large, or a dask graph, or
+# were already checked for all blocks together.
 NOT_SENT = ("labels_", "_stream", "feature_names_in_", "_sklearn_output_config")
 
 
@@ -47,10 +47,9 @@ def as_samples(method: Method) -> Method:
 
 
 def by_blocks(method: Method) -> Method:
-    """Let a method of a fitted model, which treats every row by itself, take rows in blocks.
+    """Let a method of a fitted model take rows in blocks; it must treat every row by itself.
 
-    For a dask array the result is one that is yet to be computed; what is read from a file
-    gives an array in memory.
+    For a dask array the result is a lazy dask array; for a file it is an array in memory.
     """
 
     @wraps(method)
@@ -69,10 +68,10 @@ def by_blocks(method: Method) -> Method:
 
 
 def map_rows(source: Source, model: Any, method: str) -> Any:
-    """Return what a method of a fitted model makes of rows in blocks."""
+    """Apply a method of a fitted model to all rows, block by block, and return its results."""
     light = copy.copy(model)
     for name in list(vars(light)):
-        # Callbacks are tied to this process; scikit-learn keeps them under several names.
+        # Callbacks work in this process only; scikit-learn stores them under several names.
         if name in NOT_SENT or "callback" in name:
             delattr(light, name)
     return source.map(light, method)

@@ -1,8 +1,9 @@
 """Where the rows are: an array in memory, slices of a file, chunks of a dask array.
 
-A solver never asks which. It hands over a task, a function of a block of rows, and gets back the
-sum of what the task returned and, where it asks for them, the results that belong to single rows.
-These stay where the rows are, and a later task may take them as arguments.
+A solver does not know which of these it has. It passes a task, which is a function of one block of
+rows. It gets back the sum of what the task returned over all blocks and, with `keep=True`, the
+results that belong to single rows. These results stay where the rows are, and a later task may take
+them as arguments.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from polyspan.arrays import Array, moved_to, namespace
 
-#: A function of a block of rows, with arguments, that returns (what adds up, what is per row).
+#: A function of a block of rows and of arguments. It returns (what is summed, results per row).
 Task = Callable[..., tuple[Any, Any]]
 
 
@@ -29,42 +30,42 @@ class Addable:
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """All rows in memory: one block, made once."""
+    """All rows in memory, as one block that is made once."""
 
     block: Any
     n_rows: int
     like: Array
-    """An array of the width, the type, the namespace and the device that blocks have."""
+    """An array with the width, the type, the namespace and the device of the blocks."""
     in_memory = True
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, Any]:
-        """Run the task on the one block: return what adds up, and the results per row."""
+        """Run the task on the one block; return what is summed, and the results per row."""
         return task(self.block, *arguments)
 
     def take(self, indices: np.ndarray) -> Array:
-        """Return a few rows as they are worked on, given in ascending order."""
+        """Return a few rows in working coordinates; the indices are in ascending order."""
         return self.block.take(moved_to(indices, self.like))
 
     def gather(self, results: Array, k: int) -> Array:
-        """Return column k of the results: they are here."""
+        """Return column k of the results, which are in memory."""
         return results[:, k, ...]
 
 
 @dataclass(frozen=True)
 class PerRow:
-    """Results that belong to rows, one part for every block, beside the rows themselves."""
+    """Results that belong to single rows: one part for every block, stored where its rows are."""
 
     parts: tuple[Any, ...]
 
 
 class Source(Protocol):
-    """Rows as they come, before they are centred, scaled or filled: a file or a dask array."""
+    """Raw rows of a file or a dask array, before they are centred, scaled or filled."""
 
     X: Any
     header: Any
-    """What the names of the features are read from: X, or the frame that it was."""
+    """X, or the data frame that X was made from: the names of the features are read from it."""
     lazy: bool
-    """Whether results per row are yet to be computed."""
+    """Whether results per row are computed only on demand, as dask does."""
 
     @property
     def n_features(self) -> int:
@@ -83,38 +84,41 @@ class Source(Protocol):
         return np.dtype(np.float32 if self.dtype == np.float32 else np.float64)
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, PerRow | None]:
-        """Return the sum of task(block, *arguments) over all blocks, and the results per row."""
+        """Return the sum of task(block, *arguments) over all blocks.
+
+        With `keep=True` also return the results per row, else None in their place.
+        """
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """Gather a few rows, given in ascending order."""
+        """Gather a few rows; the indices are in ascending order."""
 
     def map(self, model: Any, method: str) -> Any:
-        """Return what a method of a fitted model makes of the rows."""
+        """Apply a method of a fitted model to all rows and return its results."""
 
     def gather(self, results: PerRow) -> Any:
-        """Return results per row as one array, lazy where the source is."""
+        """Return results per row as one array, which is lazy if the source is."""
 
 
 @dataclass(frozen=True)
 class BlockRows:
-    """Rows that are not all here; each pass makes blocks of them anew."""
+    """Rows that are not all in memory; each pass makes their blocks anew."""
 
     source: Source
     observation: Any
-    """What turns rows as they come into a block to work on, or None where it has none."""
+    """An `Observation`, which turns raw rows into a block to work on."""
     n_rows: int
-    """Rows that are learned from."""
+    """Number of rows that are learned from."""
     like: Array
     n_left_out: int = 0
-    """Rows that have too few observed entries to be learned from."""
+    """Number of rows with too few observed entries to learn from."""
     in_memory = False
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, Any]:
-        """Run the task wherever the blocks are, and add up in their order."""
-        return self.source.reduce(on_block, task, self.observation, *arguments, keep=keep)
+        """Run the task where the blocks are, and sum the results in the order of the blocks."""
+        return self.source.reduce(run_on_block, task, self.observation, *arguments, keep=keep)
 
     def take(self, indices: np.ndarray) -> Array:
-        """Return a few rows as they are worked on, counted among those that are learned from."""
+        """Return a few rows in working coordinates; indices count only rows learned from."""
         if self.n_left_out:
             _, learned = self.source.reduce(learned_rows, self.observation, keep=True)
             assert learned is not None
@@ -136,7 +140,7 @@ Rows = ArrayRows | BlockRows
 
 
 def learned_rows(raw: Array, observation: Any) -> tuple[None, np.ndarray]:
-    """Tell which rows are learned from, as 0 or 1. A task."""
+    """Mark the rows that are learned from by 1, all others by 0. A task."""
     return None, observation.learned(raw).astype(np.int64)
 
 
@@ -151,19 +155,19 @@ def label_every_row(
     return None, every
 
 
-def on_block(raw: Array, task: Task, observation: Any, *arguments: Any) -> tuple[Any, Any]:
-    """Run a task on rows as they come."""
+def run_on_block(raw: Array, task: Task, observation: Any, *arguments: Any) -> tuple[Any, Any]:
+    """Make a block of raw rows and run a task on it."""
     block = observation.block(raw)
     return (None, None) if block is None else task(block, *arguments)
 
 
-def part_of(argument: Any, k: int) -> Any:
-    """Return what block k needs of an argument: of results per row its own part."""
+def part_for_block(argument: Any, k: int) -> Any:
+    """Return an argument for block k: the part of this block where it holds results per row."""
     return argument.parts[k] if isinstance(argument, PerRow) else argument
 
 
-def added(parts: list[Any]) -> Any:
-    """Add what is there; None stands for a block without rows."""
+def sum_parts(parts: list[Any]) -> Any:
+    """Sum the results of all blocks; None stands for a block without rows."""
     total = None
     for part in parts:
         if part is not None:
@@ -172,7 +176,7 @@ def added(parts: list[Any]) -> Any:
 
 
 def column_of(block: Any, results: Array | None, k: int) -> tuple[None, Array | None]:
-    """Return one column of results per row: those of one start. A task."""
+    """Return column k of results per row, which belongs to start k. A task."""
     return None, None if results is None else results[:, k, ...]
 
 

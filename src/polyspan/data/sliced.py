@@ -1,4 +1,4 @@
-"""Rows that are read from a file, a slice at a time; and what is told apart as a source of rows."""
+"""Rows that are read from a file, a slice at a time; and how a source of rows is recognised."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sklearn import config_context
 
 from polyspan.arrays import Array
 from polyspan.data.measure import DENSE_ONLY
-from polyspan.data.rows import PerRow, Source, Task, part_of
+from polyspan.data.rows import PerRow, Source, Task, part_for_block
 
-# Slices of this many bytes are read at once: large enough for a disk, small next to any memory.
+# Bytes of a slice: enough to read a disk at full speed, little compared with any memory.
 SLICE_BYTES = 32 << 20
 
 
@@ -28,10 +28,10 @@ class SlicedRows(Source):
         self._size = _slice_rows(X)
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, PerRow | None]:
-        """Return the sum of task(slice of rows, *arguments), and the results per row if kept."""
+        """Return the sum of task(slice of rows, *arguments); with `keep` also results per row."""
         total, parts = None, []
         for k, rows in enumerate(self._slices()):
-            addend, own = task(rows, *(part_of(argument, k) for argument in arguments))
+            addend, own = task(rows, *(part_for_block(argument, k) for argument in arguments))
             if addend is not None:
                 total = addend if total is None else total + addend
             if keep:
@@ -39,7 +39,7 @@ class SlicedRows(Source):
         return total, PerRow(tuple(parts)) if keep else None
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """Gather a few rows, given in ascending order."""
+        """Gather a few rows; the indices are in ascending order."""
         parts, start = [], 0
         for rows in self._slices():
             own = indices[(indices >= start) & (indices < start + len(rows))]
@@ -48,7 +48,7 @@ class SlicedRows(Source):
         return np.concatenate(parts)
 
     def map(self, model: Any, method: str) -> Array:
-        """Return what a method of a fitted model makes of the rows, slice by slice."""
+        """Apply a method of a fitted model, slice by slice, and return its results."""
         apply = getattr(model, method)
         # Slices become one array, whatever container is asked for.
         with config_context(transform_output="default"):
@@ -70,20 +70,20 @@ def _slice_rows(X: Any) -> int:
     chunks = getattr(X, "chunks", None)
     if not chunks or not isinstance(chunks[0], int):
         return rows
-    # Whole chunks of the file: none is read twice.
+    # A slice holds whole chunks of the file, so that no chunk is read twice.
     return int(chunks[0]) * max(1, rows // int(chunks[0]))
 
 
 def row_source(X: Any) -> Source | None:
-    """Return X as a source of rows where it is a dask array or frame or a chunked file, else None.
+    """Return X as a source of rows if it is a dask array or frame or a chunked file, else None.
 
-    No framework is imported that the caller has not.
+    dask is not imported unless the caller has imported it.
     """
     if isinstance(X, np.ndarray):
         return None
     header = None
-    if hasattr(X, "to_dask_array"):  # a dask frame; its row counts are unknown, which is fine
-        header, X = X._meta, X.to_dask_array()  # the first is an empty frame with its columns
+    if hasattr(X, "to_dask_array"):  # a dask frame; it need not know its row counts
+        header, X = X._meta, X.to_dask_array()  # _meta: an empty frame with the same columns
     dask_array = sys.modules.get("dask.array")
     is_dask = dask_array is not None and isinstance(X, dask_array.Array)
     chunked = all(hasattr(X, name) for name in ("shape", "dtype", "chunks", "__getitem__"))
@@ -98,7 +98,7 @@ def row_source(X: Any) -> Source | None:
 
 
 def mapped_rows(X: Any) -> Source | None:
-    """Return a large mapped file as slices of rows; None for all else."""
+    """Return a large memory-mapped file as slices of rows; None for anything else."""
     mapped = isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "fiub"
     return SlicedRows(X) if mapped and X.nbytes > SLICE_BYTES else None
 

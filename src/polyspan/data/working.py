@@ -1,4 +1,7 @@
-"""Working coordinates: centred, scaled where squares would overflow, in the span of few samples."""
+"""Working coordinates: data that are centred, scaled if squares would overflow, and reduced.
+
+Where there are fewer samples than features, the data are reduced to the span of the samples.
+"""
 
 from __future__ import annotations
 
@@ -16,51 +19,51 @@ from polyspan.arrays import (
 )
 from polyspan.geometry import orthonormal_columns
 
-# Where the squared mean outweighs the mean squared spread by more than this, subtracting it after
-# the product would cost more than two digits: such chunks are centred before.
+# If the squared norm of the mean is more than this many times the variance, subtracting the mean
+# after a product would lose more than two digits: then the chunks are centred before it.
 HEAVY_MEAN = 100.0
 
 
 @dataclass(frozen=True)
 class Working:
-    """Working coordinates, and the way back to those of the data."""
+    """Maps between working coordinates and the coordinates of the data."""
 
     mean: Array
-    """In the units of the data; zero without centring."""
+    """Mean in the units of the data; zero without centring."""
     scale: float
     """The working data are the data times this power of two."""
     span: Array | None = None
     """Orthonormal basis of the working coordinates, (n_features, n_working), or None."""
     n_points: int = 0
-    """Last columns of a frame that are points, not directions: 1 for affine subspaces."""
+    """Number of last columns of a frame that are points, not directions: 1 if affine, else 0."""
 
-    def outward(self, frames: Array) -> Array:
-        """Take bases (or frames) from working coordinates to those of the data."""
+    def to_data(self, frames: Array) -> Array:
+        """Map bases (or frames) from working coordinates to those of the data."""
         frames = frames if self.span is None else self.span @ frames
         return frames if self.scale == 1.0 else self._scaled(frames, 1.0 / self.scale)
 
-    def inward(self, frames: Array) -> Array:
-        """Take bases (or frames) inside the span to working coordinates."""
+    def to_working(self, frames: Array) -> Array:
+        """Map bases (or frames) inside the span to working coordinates."""
         frames = frames if self.span is None else transpose(self.span) @ frames
         return frames if self.scale == 1.0 else self._scaled(frames, self.scale)
 
     def _scaled(self, frames: Array, factor: float) -> Array:
-        """Points of affine subspaces have the scale of the data; bases have none."""
+        """Multiply the points of affine subspaces by a factor; bases have no scale."""
         if not self.n_points:
             return frames
         bases, points = frames[..., :-1], frames[..., -1:]
         return namespace(frames).concat([bases, points * factor], axis=-1)
 
-    def unit(self, lam: float) -> float:
-        """Return what an objective is divided by twice, to be in the units of the data.
+    def residual_unit(self, lam: float) -> float:
+        """Return the number u such that an objective divided by u² is in the units of the data.
 
-        For finite λ it has none.
+        It is 1 for finite λ: λ compensates the scale there.
         """
         return self.scale if math.isinf(lam) else 1.0
 
 
-def working_weight(lam: float, scale: float) -> float:
-    """Return λ for data times `scale`, kept finite and above 0 where λ is."""
+def working_lam(lam: float, scale: float) -> float:
+    """Return λ for data times `scale`, kept finite and above 0 if λ is."""
     if math.isinf(lam):
         return lam
     # λ‖r‖² must not change: the working residuals are scale² times those of the data.
@@ -68,7 +71,7 @@ def working_weight(lam: float, scale: float) -> float:
 
 
 def scale_and_mean(X: Array, slices: list[slice], *, center: bool) -> tuple[float, Array]:
-    """Return the scale to work on and the mean times that scale (zero without centring)."""
+    """Return the working scale and the mean times that scale (zero without centring)."""
     xp = namespace(X)
     largest = max(float(xp.max(xp.abs(X[which, :]))) for which in slices)
     scale = power_of_two_scale(largest, machine_epsilon(X))
@@ -81,9 +84,10 @@ def scale_and_mean(X: Array, slices: list[slice], *, center: bool) -> tuple[floa
 
 
 def span_of(samples: Array, start: Array | None) -> Array | None:
-    """Return a basis of the span of the samples (and of a given start), where that is smaller.
+    """Return a basis of the span of the samples (and of a given start), or None.
 
-    F1 does not change under it: all that the iteration makes lies in that span.
+    None means that the span may have as many dimensions as the data have features. F1 is the same
+    in the span: all subspaces that the iteration reaches lie in it.
 
     Parameters
     ----------

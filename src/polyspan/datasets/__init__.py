@@ -1,4 +1,4 @@
-"""Data to learn from."""
+"""Data sets: loaders of real data and generators of synthetic data."""
 
 from polyspan.datasets.patches import assemble_patches, extract_patches
 from polyspan.datasets.scenes import Scene, load_city_scene

@@ -1,4 +1,4 @@
-"""Where a data file is found: a folder given, POLYSPAN_DATA, the cache, or its publisher."""
+"""Find data files: in a given folder, in POLYSPAN_DATA, in the cache, or at the publisher."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from functools import lru_cache
 from pathlib import Path
 
 #: Environment variable that names a folder of data files.
-VARIABLE = "POLYSPAN_DATA"
+DATA_VARIABLE = "POLYSPAN_DATA"
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that a loader reads, and how to come by it."""
+    """A file that a loader reads, and where to get it."""
 
     name: str
     sha256: str
-    how: str
-    """What to do where it is missing or wrong: a sentence for error messages."""
+    advice: str
+    """Sentence for error messages: what to do if the file is missing or wrong."""
     url: str | None = None
-    """Where its publisher keeps this very file; None: nowhere, so it cannot be downloaded."""
+    """Address from which it can be downloaded; None: it cannot be downloaded."""
 
 
 def find_file(
@@ -33,18 +33,19 @@ def find_file(
 ) -> Path:
     """Return the path of a data file whose content is the expected one.
 
-    It is looked for in `data_home`, or else in the folder that POLYSPAN_DATA names, then in the
-    cache folder, and at last downloaded from its publisher into the cache folder.
+    With `data_home` only that folder is searched. Otherwise the file is searched for in the folder
+    that POLYSPAN_DATA names, then in the cache folder; if it is in neither, it is downloaded from
+    its publisher into the cache folder.
 
     Parameters
     ----------
     file : DataFile
     data_home : path, default=None
-        The folder that has the file. No other place is looked at when it is given.
+        The folder that has the file. If it is given, no other folder is searched.
     download : bool, default=True
         Whether the network may be used.
     verify : bool, default=True
-        Whether to compare the SHA-256 of a file found. A download is always compared.
+        Whether to check the SHA-256 of a file that was found. A download is always checked.
 
     Returns
     -------
@@ -53,7 +54,7 @@ def find_file(
     Raises
     ------
     FileNotFoundError
-        No place has the file, and it cannot or must not be downloaded.
+        No folder has the file, and it cannot or must not be downloaded.
     NotADirectoryError
         `data_home` or POLYSPAN_DATA is not a folder.
     ValueError
@@ -72,11 +73,11 @@ def find_file(
     >>> from polyspan.datasets.files import DataFile, find_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a.txt").write_bytes(b"abc")
-    ...     file = DataFile("a.txt", hashlib.sha256(b"abc").hexdigest(), how="Write it.")
+    ...     file = DataFile("a.txt", hashlib.sha256(b"abc").hexdigest(), advice="Write it.")
     ...     find_file(file, folder).name
     'a.txt'
     """
-    places = _places(data_home)
+    places = _search_folders(data_home)
     for folder in places.values():
         path = folder / file.name
         if path.is_file():
@@ -89,12 +90,12 @@ def find_file(
         where = " or ".join(f"{place} ({folder})" for place, folder in places.items())
         looked = f"{file.name} was not found in {where}"
     else:
-        looked = f"{file.name} was not looked for, as {VARIABLE} is not set"
-    raise FileNotFoundError(f"{looked}. {file.how} {_put(file)}")
+        looked = f"{file.name} was not looked for, as {DATA_VARIABLE} is not set"
+    raise FileNotFoundError(f"{looked}. {file.advice} {_placing_advice(file)}")
 
 
 def cache_folder() -> Path | None:
-    """Return where downloads are kept; None without pooch, which would have put them there."""
+    """Return the folder of downloads; None if pooch, which downloads, is not installed."""
     try:
         import pooch
     except ImportError:
@@ -102,12 +103,12 @@ def cache_folder() -> Path | None:
     return Path(pooch.os_cache("polyspan"))
 
 
-def _places(data_home: str | os.PathLike[str] | None) -> dict[str, Path]:
+def _search_folders(data_home: str | os.PathLike[str] | None) -> dict[str, Path]:
     if data_home is not None:
         return {"data_home": _folder("data_home", data_home)}
     places = {}
-    if variable := os.environ.get(VARIABLE):
-        places[VARIABLE] = _folder(VARIABLE, variable)
+    if variable := os.environ.get(DATA_VARIABLE):
+        places[DATA_VARIABLE] = _folder(DATA_VARIABLE, variable)
     if cache := cache_folder():
         places["the cache folder"] = cache
     return places
@@ -123,10 +124,10 @@ def _folder(name: str, given: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def _put(file: DataFile) -> str:
+def _placing_advice(file: DataFile) -> str:
     return (
         f"Put {file.name} into a folder, and name that folder by data_home or by the environment "
-        f"variable {VARIABLE}."
+        f"variable {DATA_VARIABLE}."
     )
 
 
@@ -136,11 +137,11 @@ def _check(file: DataFile, path: Path) -> None:
     if found != file.sha256:
         raise ValueError(
             f"{path} ({state.st_size} bytes) has the SHA-256 {found}, expected {file.sha256}: it "
-            f"is incomplete or another version. Replace or delete it. {file.how}"
+            f"is incomplete or another version. Replace or delete it. {file.advice}"
         )
 
 
-# Time and size are there so that a file that changed is read again; an unchanged one is read once.
+# Time and size are parameters so that the cache does not answer for a file that has changed.
 @lru_cache(maxsize=64)
 def _sha256(path: Path, mtime_ns: int, size: int) -> str:
     with path.open("rb") as stream:
@@ -152,29 +153,29 @@ def _download(file: DataFile, url: str) -> Path:
     if folder is None:
         raise ImportError(
             f"{file.name} is not on this machine, and its download needs pooch: "
-            f"pip install pooch. Or do it by hand. {file.how} {_put(file)}"
+            f"pip install pooch. Or download it by hand. {file.advice} {_placing_advice(file)}"
         )
     import pooch
     import requests
 
     try:
-        # pooch writes to a temporary name beside the target and renames it only after the
-        # comparison, so that an interrupted or wrong download leaves no file of this name.
+        # pooch writes to a temporary file and renames it only after the SHA-256 was checked, so
+        # that an interrupted or wrong download leaves no file of this name.
         path = pooch.retrieve(url, f"sha256:{file.sha256}", fname=file.name, path=folder)
     except requests.exceptions.RequestException as error:
         raise ConnectionError(
             f"{file.name} could not be downloaded from {url}: {error}. Check the network and try "
-            f"again, or do it by hand where there is one. {file.how} {_put(file)}"
+            f"again, or download it by hand elsewhere. {file.advice} {_placing_advice(file)}"
         ) from error
     except OSError as error:
         raise OSError(
-            f"{file.name} could not be kept in the cache folder {folder}: {error}. Do it by hand. "
-            f"{file.how} {_put(file)}"
+            f"{file.name} could not be kept in the cache folder {folder}: {error}. "
+            f"Download it by hand. {file.advice} {_placing_advice(file)}"
         ) from error
     except ValueError as error:
         raise ValueError(
-            f"What {url} sent has not the SHA-256 {file.sha256} of {file.name}; it was not kept. "
-            f"Try again. If it happens again, the network answers in the publisher's place, or "
-            f"the publisher has changed the file: take it from another source. {_put(file)}"
+            f"What {url} sent does not have the SHA-256 {file.sha256} of {file.name}; it was not "
+            f"kept. Try again. If it happens again, the network has replaced the file, or the "
+            f"publisher has changed it: take it from another source. {_placing_advice(file)}"
         ) from error
     return Path(path)

@@ -1,7 +1,7 @@
 """Images as samples: cut into patches, and put together again.
 
-By hand, on NumPy's windows, because the patches of `sklearn.feature_extraction.image` know no step
-between patches on the way back.
+Written by hand, on NumPy's sliding windows, because `sklearn.feature_extraction.image` can only put
+patches together again that are one pixel apart.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ def extract_patches(
         Rows and columns from one patch to the next. None: as `patch_shape`, so that patches do
         not overlap.
     cover : bool, default=False
-        What becomes of pixels at the lower and right edges that no whole step reaches. False: they
+        What happens to pixels at the lower and right edges that no whole step reaches. False: they
         are left out. True: one more row or column of patches ends at the edge and overlaps others.
 
     Returns
     -------
     patches : ndarray of shape (n_patches, n_pixels) or (n_patches, n_pixels * n_channels)
-        Row by row through the image; a patch is `patches[i].reshape(patch_shape)`, with the
-        channels as last axis for a colour image. A copy of the image's own type.
+        The patches, row by row of the image, as a copy of the same type. One patch is
+        `patches[i].reshape(patch_shape)`; for a colour image the channels are a further last axis.
 
     See Also
     --------
-    assemble_patches : the way back.
+    assemble_patches : put the patches together again.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def assemble_patches(
     step: Size | None = None,
     cover: bool = False,
 ) -> np.ndarray:
-    """Put patches back where `extract_patches` took them; the mean where they overlap.
+    """Put the patches of `extract_patches` together again; average them where they overlap.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def assemble_patches(
     image_shape : (height, width) or (height, width, n_channels)
         Shape of the image that they were taken from.
     patch_shape, step, cover
-        As they were given to `extract_patches`.
+        The values that were given to `extract_patches`.
 
     Returns
     -------
     image : ndarray of shape `image_shape`
-        Of floating type. Pixels that no patch covers are NaN.
+        Floating-point values. Pixels that no patch covers are NaN.
 
     Examples
     --------
@@ -114,8 +114,8 @@ def assemble_patches(
     grid = values.reshape(len(top), len(left), height, width, *shape[2:])
     total = np.zeros(shape, dtype=values.dtype)
     count = np.zeros(shape[:2] + (1,) * len(shape[2:]), dtype=values.dtype)
-    # One pixel of all patches at a time: no two patches have the same corner, so nothing is added
-    # twice to one place, and the loop is as long as a patch, not as the list of patches.
+    # Add one pixel of all patches at a time. No two patches have the same corner, so no pixel of
+    # the image occurs twice, and the loop runs over the pixels of a patch, not over the patches.
     for i in range(height):
         for j in range(width):
             place = np.ix_(top + i, left + j)

@@ -1,4 +1,4 @@
-"""What several loaders need: gray pixels of a file, rows of norm 1, whole numbers."""
+"""Helpers of several loaders: gray pixels of a file, rows of norm 1, checks of integers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# Modes of Pillow with 8 bits per channel or fewer; it would cut larger values off at 255.
+# Modes of Pillow with at most 8 bits per channel; Pillow would clip larger values at 255.
 _EIGHT_BIT = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
 
 
@@ -40,7 +40,7 @@ def read_gray(path: str | os.PathLike[str]) -> np.ndarray:
                 )
             try:
                 image.load()
-            except ValueError as error:  # of a file that is cut off, before pillow 12
+            except ValueError as error:  # a truncated file, before pillow 12
                 raise OSError(str(error)) from error
             return np.array(image.convert("L"))
     except (UnidentifiedImageError, SyntaxError) as error:
@@ -66,7 +66,7 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
 
 
 def whole_numbers(given: Any) -> tuple[int, ...]:
-    """Return a whole number, or a sequence of them, as a tuple; anything else as an empty one.
+    """Return an integer, or a sequence of integers, as a tuple; an empty tuple for anything else.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Photographs of city scenes: patches of the left half to learn from, of the right half to test."""
+"""Photographs of city scenes: patches of the left half for training, of the right for testing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyspan.datasets.files import DataFile, find_file
 from polyspan.datasets.patches import Size, extract_patches
 from polyspan.datasets.pixels import read_gray, unit_rows
 
-_HOW = (
+_ADVICE = (
     "It is not published under this checksum, so it cannot be downloaded: ask those who have it, "
     "or give load_city_scene the path of a photograph of your own."
 )
@@ -20,12 +20,12 @@ SCENES = {
     "city_hall": DataFile(
         name="sf_city_hall_gray_576x1524.png",
         sha256="a89af7f8f6a75471488aa5893d53a64ea2d81c7de7d3ed3d65deebd59df7d3f1",
-        how=_HOW,
+        advice=_ADVICE,
     ),
     "street": DataFile(
         name="nyc_street_gray_768x1536.png",
         sha256="159b46f677724c6cafe05c5e48c681d88629af1526f12630381fd1b9ea00c5ff",
-        how=_HOW,
+        advice=_ADVICE,
     ),
 }
 
@@ -51,7 +51,7 @@ def load_city_scene(
 ) -> Scene:
     """Load a photograph, and cut its halves into patches that do not overlap.
 
-    The files of the two scenes are taken from `data_home`, or else from the folder that the
+    The files of the two scenes are read from `data_home`, or else from the folder that the
     environment variable POLYSPAN_DATA names, or from the cache folder. They cannot be downloaded.
     Any other image can be given by its path. Reading it needs pillow: `pip install pillow`.
 
@@ -59,19 +59,19 @@ def load_city_scene(
     ----------
     name : {"city_hall", "street"} or path, default="city_hall"
         "city_hall": San Francisco City Hall, 722 patches in each half; "street": a street in New
-        York, 950. They have the sizes of the paper's two photographs, and are not known to be the
-        same. A path: an image file of your own, read as gray.
+        York, 950. They have the sizes of the paper's two photographs, but may be other ones. A
+        path: an image file of your own, read as gray.
     patch_shape : int or (int, int), default=(30, 20)
         Rows and columns of a patch; the default is the paper's.
     normalize : bool, default=True
         Whether to scale every patch to norm 1, as in the paper. Black patches stay zero.
     data_home : path, default=None
-        Folder of the files of the two scenes. Without the file in it, nothing else is tried.
+        Folder of the files of the two scenes. If it is given, no other folder is searched.
 
     Returns
     -------
     scene : Scene
-        `image`, `train`, `test`. Of an odd number of columns the last is left out.
+        `image`, `train`, `test`. If the number of columns is odd, the last one is left out.
 
     Examples
     --------

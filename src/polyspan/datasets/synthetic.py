@@ -1,4 +1,4 @@
-"""Data made for tests: the paper's chain of close subspaces (Sec. V-A), and hidden entries."""
+"""Synthetic data: the paper's chain of close subspaces (Sec. V-A), and missing entries."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ class UnionOfSubspaces:
     bases: np.ndarray
     """True bases, shape (n_subspaces, n_features, subspace_dim)."""
     X_test: np.ndarray
+    """Noisy test samples."""
     X_test_clean: np.ndarray
+    """The test samples without noise."""
     labels_test: np.ndarray
+    """Which subspace each test sample was drawn from."""
 
 
 def make_union_of_subspaces(
@@ -52,22 +55,22 @@ def make_union_of_subspaces(
     Parameters
     ----------
     sizes : sequence of int, default=(150, 100, 150, 100, 150)
-        Training samples per subspace; its length is the number of subspaces.
+        Number of training samples per subspace; its length is the number of subspaces.
     n_features : int, default=180
         Dimension m of the ambient space.
     subspace_dim : int, default=13
         Dimension s of every subspace.
     spread : float, default=0.04
-        t_s: how far each subspace is from the one before.
+        t_s ≥ 0: how far each subspace is from the one before.
     noise : float, default=0.1
-        σ²: expected squared norm of the noise of a training sample (variance σ²/m per entry).
+        σ² ≥ 0: expected squared norm of the noise of a training sample (variance σ²/m per entry).
     test_noise : float, default=None
         The same for test samples; None: as `noise`.
     test_sizes : sequence of int, default=None
         Test samples per subspace; None: as `sizes`.
     random_state : int, RandomState instance or None, default=None
-        The subspaces, the clean training samples, the clean test samples, and the noise of each
-        are drawn in this order.
+        Seed. The subspaces, the clean training samples, the clean test samples, and the noise of
+        each are drawn in this order.
 
     Returns
     -------
@@ -147,18 +150,18 @@ def mask_entries(
     ----------
     X : array-like of shape (n_samples, n_features)
     fraction : float
-        How many of the entries to hide: at least 0 and below 1.
+        Fraction of the entries to hide: at least 0 and below 1.
     pattern : {"sample", "overall", "block", "side"}, default="sample"
-        "sample": the same number of entries, round(fraction · n_features), in every sample, as in
-        the paper; "overall": that fraction of all entries, wherever they fall; "block": one run of
+        "sample": the same number of random entries, round(fraction · n_features), in every sample,
+        as in the paper; "overall": random entries of the whole array; "block": one run of
         neighbouring features per sample; "side": the last features of one half of the samples,
-        drawn at random; the other half stays complete, so that every feature is seen.
+        drawn at random; the other half stays complete, so that every feature is observed.
     random_state : int, RandomState instance or None, default=None
 
     Returns
     -------
     X_masked : ndarray of shape (n_samples, n_features)
-        Of floating type.
+        Floating-point values.
 
     Examples
     --------
@@ -186,7 +189,7 @@ def mask_entries(
     n, m = masked.shape
     hidden = round(fraction * m)
     if pattern == "sample":
-        # The smallest of m random numbers in each row: a draw without replacement per sample.
+        # The order of random numbers in each row is a draw without replacement per sample.
         order = np.argsort(rng.uniform(size=(n, m)), axis=1)
         np.put_along_axis(masked, order[:, :hidden], np.nan, axis=1)
     elif pattern == "overall":

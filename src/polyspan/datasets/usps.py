@@ -16,7 +16,7 @@ _URL = "https://cs.nyu.edu/~roweis/data/usps_all.mat"
 USPS = DataFile(
     name="usps_all.mat",
     sha256="da2c8d6e8bd743da00c67020f444e0f28250dfbd16c55d8135c50ffa7719a5f9",
-    how=f"Sam Roweis publishes it at {_URL}.",
+    advice=f"Sam Roweis publishes it at {_URL}.",
     url=_URL,
 )
 
@@ -51,20 +51,20 @@ def load_usps(
 ) -> Digits:
     """Load the USPS digits: 1100 images of 16x16 pixels of each digit.
 
-    The file `usps_all.mat` is taken from `data_home`, or else from the folder that the
+    The file `usps_all.mat` is read from `data_home`, or else from the folder that the
     environment variable POLYSPAN_DATA names, from the cache folder, or from its publisher (which
-    needs pooch: `pip install pooch`). Its SHA-256 is compared in all cases.
+    needs pooch: `pip install pooch`). Its SHA-256 is always checked.
 
     Parameters
     ----------
     digits : int or sequence of int, default=None
         Which digits, in which order; None: 0 to 9.
     n_per_digit : int, default=None
-        That many samples of each digit, the first of the file; None: all.
+        Number of samples of each digit, the first ones of the file; None: all.
     normalize : bool, default=True
         Whether to scale every sample to norm 1, as in the paper; else values are 0 to 255.
     data_home : path, default=None
-        Folder of the file. Without the file in it, nothing else is tried.
+        Folder of the file. If it is given, no other folder is searched.
     download : bool, default=True
         Whether the network may be used.
 
@@ -88,7 +88,7 @@ def load_usps(
     if whole_numbers(n) != (n,) or not 1 <= n <= available:
         raise ValueError(
             f"n_per_digit={n_per_digit!r} must be a whole number from 1 to {available}, the "
-            "samples that there are of each digit"
+            "number of samples of each digit"
         )
     # The third axis of the file holds the digits 1, 2, …, 9, 0.
     parts = [pixels[:, :n, (digit - 1) % 10].T for digit in chosen]

@@ -18,14 +18,14 @@ from polyspan.datasets.pixels import read_gray, unit_rows, whole_numbers
 YALE_B = DataFile(
     name="extended_yaleb_48x42.npz",
     sha256="03feddc22d49d339f0da76de12a74b0b70feffb07c2d258403317508fe021087",
-    how=(
+    advice=(
         "It is made from the cropped images of the Extended Yale Face Database B, which UCSD "
         "publishes (vision.ucsd.edu): polyspan.datasets.build_extended_yale_b(folder, out) makes "
         "such a file, to be loaded with verify=False."
     ),
 )
 DOWNSAMPLINGS = ("nearest", "bicubic")
-# Corrupt originals are published as NAME.pgm.bad; images of ambient light have another name.
+# Corrupt originals are published as NAME.pgm.bad. Images of ambient light do not match.
 _NAME = re.compile(r"yaleB\d\d_P00(A[+-]\d{3}E[+-]\d{2})\.pgm(\.bad)?")
 
 
@@ -36,9 +36,9 @@ class Faces:
     X: np.ndarray
     """Samples, shape (n_samples, 2016): the pixels of an image row by row."""
     target: np.ndarray
-    """Whose face it is: the number NN of the directory yaleBNN."""
+    """The subject: the number NN of the directory yaleBNN."""
     lighting: np.ndarray
-    """Where the light comes from, such as "A+035E-20": azimuth and elevation in degrees."""
+    """Direction of the light, such as "A+035E-20": azimuth and elevation in degrees."""
     bad: np.ndarray
     """True where the original image is corrupt."""
 
@@ -64,7 +64,7 @@ def load_extended_yale_b(
 ) -> Faces:
     """Load faces of 38 subjects under 64 lightings each, 48x42 pixels.
 
-    The file `extended_yaleb_48x42.npz` is taken from `data_home`, or else from the folder that the
+    The file `extended_yaleb_48x42.npz` is read from `data_home`, or else from the folder that the
     environment variable POLYSPAN_DATA names, or from the cache folder. It is made from larger
     images, and cannot be downloaded: see `build_extended_yale_b`.
 
@@ -82,9 +82,9 @@ def load_extended_yale_b(
     normalize : bool, default=True
         Whether to scale every sample to norm 1, as in the paper; else values are 0 to 255.
     data_home : path, default=None
-        Folder of the file. Without the file in it, nothing else is tried.
+        Folder of the file. If it is given, no other folder is searched.
     verify : bool, default=True
-        Whether to compare the SHA-256 of the file. False for a file that you have built.
+        Whether to check the SHA-256 of the file. False for a file that you have built.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def load_extended_yale_b(
 
 
 def _read(path: os.PathLike[str], downsampling: str) -> dict[str, np.ndarray]:
-    """Read what a load needs, and say what the file must hold where it is another one."""
+    """Read the arrays of a file; raise an error if it does not hold the expected ones."""
     try:
         with np.load(path) as stored:
             arrays = {key: stored[key] for key in (downsampling, "subject_id", "lighting", "bad")}
@@ -135,7 +135,7 @@ def _read(path: os.PathLike[str], downsampling: str) -> dict[str, np.ndarray]:
         raise ValueError(
             f"{path} must be an npz file with `nearest` and `bicubic` of shape (subjects, "
             f"lightings, 48, 42), `subject_id` (subjects,), `lighting` (lightings,) and `bad` "
-            f"(subjects, lightings): {error}. {YALE_B.how}"
+            f"(subjects, lightings): {error}. {YALE_B.advice}"
         ) from error
     return arrays
 
@@ -161,8 +161,8 @@ def build_extended_yale_b(
     """Make the file that `load_extended_yale_b` reads from the published cropped images.
 
     Images of 192x168 pixels become 48x42, by the nearest pixel and bicubic, as Pillow does it.
-    Other programs choose and weigh pixels a little differently, so the SHA-256 need not be that
-    of the file that polyspan was tested with: load the result with `verify=False`.
+    Other programs select and weight pixels a little differently, so the SHA-256 may differ from
+    that of the file that polyspan was tested with: load the result with `verify=False`.
 
     Parameters
     ----------
@@ -209,18 +209,18 @@ def build_extended_yale_b(
     nearest, bicubic = np.moveaxis(np.array(pixels), 2, 0)
     target = Path(out).expanduser()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside the target and renamed, so that nobody finds half a file.
-    with tempfile.TemporaryDirectory(dir=target.parent) as aside:
-        whole = Path(aside) / "whole.npz"
+    # Written to a temporary folder and renamed, so that no reader finds an incomplete file.
+    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
+        complete = Path(temporary) / "complete.npz"
         np.savez_compressed(
-            whole,
+            complete,
             nearest=nearest,
             bicubic=bicubic,
             subject_id=np.array([int(subject.name[-2:]) for subject in subjects], dtype=np.uint8),
             lighting=np.array(lightings),
             bad=np.array([[path.suffix == ".bad" for path in images] for images in ordered]),
         )
-        whole.replace(target)
+        complete.replace(target)
     return target
 
 

@@ -1,4 +1,4 @@
-"""Orthonormal bases: drawing, mending and finding them."""
+"""Orthonormal bases: draw them, compute them, check and repair them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from polyspan.arrays import (
     transpose,
 )
 
-# Pivots of a Cholesky factor spread wider than this times the root of rounding: two passes of it
-# would not be orthonormal.
+# If the smallest pivot of a Cholesky factor, as a fraction of the largest, is below this times the
+# square root of the rounding unit, the rows are not orthonormal even after two passes.
 NARROWEST_PIVOTS = 100.0
-# Where no pivot is below this fraction of the largest, one pass is orthonormal to 1e-12.
+# If no pivot is below this fraction of the largest, rows are orthonormal to 1e-12 after one pass.
 WIDE_PIVOTS = 0.03
-# Below this the squares that a factor was made of have lost digits.
+# Below this the squares from which a factor was computed have lost digits.
 SMALLEST_PIVOT = 1e-140
 
 
 def orthonormal_columns(a: Array) -> Array:
     """Return orthonormal bases that contain the column spans of a stack of tall matrices.
 
-    Householder QR: the columns are orthonormal to rounding even where `a` has not full rank;
-    then the span is completed by directions of no meaning.
+    By Householder QR. The columns are orthonormal to rounding even if `a` does not have full
+    rank; then arbitrary directions complete the span.
     """
     return namespace(a).linalg.qr(a, mode="reduced").Q
 
@@ -36,14 +36,14 @@ def orthonormal_columns(a: Array) -> Array:
 def orthonormal_step(a: Array) -> Array:
     """Return `orthonormal_columns` of a stack of any shape, as fast as its device allows.
 
-    A QR decomposition of many thin matrices is what accelerators are bad at (seconds for those of
-    a thousand small problems): there it is Cholesky's, from products.
+    Accelerators are slow at QR decompositions of many thin matrices (seconds for a thousand small
+    problems): there a Cholesky factor of the Gram matrix is used instead.
     """
     return orthonormal_columns(a) if is_host(a) else cholesky_orthonormal(a)
 
 
 def orthonormal_rows(a: Array) -> Array:
-    """Return the same for matrices whose rows are to be orthonormal."""
+    """Return the same as `orthonormal_step`, for the rows of a stack of wide matrices."""
     return transpose(orthonormal_columns(transpose(a))) if is_host(a) else cholesky_rows(a)
 
 
@@ -55,9 +55,9 @@ def cholesky_orthonormal(a: Array) -> Array:
 def cholesky_rows(a: Array) -> Array:
     """Orthonormalise the rows of a stack of wide matrices by two passes of A ← L⁻¹A, LLᵀ = AAᵀ.
 
-    Gram matrices are in double precision. The first pass leaves an error of rounding times the
-    square of the condition, the second none; where the rows are far from dependent one will
-    do. Where they are too dependent for two, Householder QR takes over, for those matrices alone.
+    Gram matrices are in double precision. After the first pass the error is the rounding unit
+    times the squared condition number, after the second only rounding; if the condition is good,
+    one pass is enough. Matrices that are too ill-conditioned for two passes go to Householder QR.
     """
     xp = namespace(a)
     shape = a.shape
@@ -67,8 +67,8 @@ def cholesky_rows(a: Array) -> Array:
     largest, smallest = xp.max(pivots, axis=1), xp.min(pivots, axis=1)
     spread = smallest / largest * xp.astype(smallest > SMALLEST_PIVOT, smallest.dtype)
     least = NARROWEST_PIVOTS * max(machine_epsilon(lower) ** 0.5, machine_epsilon(a))
-    narrowest = float(xp.min(spread))  # all that is fetched where all is well
-    if narrowest > least:  # NaN is not
+    narrowest = float(xp.min(spread))  # usually the only number fetched from the device
+    if narrowest > least:  # False for NaN
         return xp.reshape(_passes(a, lower, narrowest), shape)
     fine = to_numpy(spread) > least
     kept, bad = np.flatnonzero(fine), np.flatnonzero(~fine)
@@ -83,13 +83,13 @@ def cholesky_rows(a: Array) -> Array:
 
 
 def _cholesky(a: Array) -> Array:
-    """Return the lower factors of AAᵀ, lifted by rounding so that they exist at any rank."""
+    """Return the lower factors of AAᵀ + εI, ε of the size of rounding: they always exist."""
     xp = namespace(a)
     wide = xp.astype(a, xp.float64, copy=False)
     gram = wide @ transpose(wide)
     largest = xp.max(xp.linalg.diagonal(gram), axis=1)[:, None, None]
-    # A matrix of zeros gets a factor too, as does one that is not finite, which shows on the
-    # diagonal of its Gram matrix; their pivots say that they are of no use.
+    # Zero matrices and matrices that are not finite get a factor too (infinity and NaN show on the
+    # diagonal of the Gram matrix); their tiny pivots mark these factors as useless.
     unit = identity(gram.shape[-1], gram)
     tiny = xp.finfo(gram.dtype).smallest_normal
     lift = largest * (16.0 * gram.shape[-1] * machine_epsilon(gram)) + tiny
@@ -105,10 +105,10 @@ def _passes(a: Array, lower: Array, narrowest: float) -> Array:
 
 
 def near_copies(basis: Array, n: int) -> Array:
-    """Return n bases near one, turned a little and each differently, always the same way.
+    """Return n bases near the given one, each with its own small fixed perturbation.
 
-    Exact copies are a saddle of the objective: every sample is equally near to all of them, and
-    what happens then is left to rounding.
+    Exact copies are a saddle point of the objective: every sample is equally near to all of them,
+    and rounding errors would decide the next step.
     """
     m, s = basis.shape[-2:]
     turns = np.random.RandomState(0).standard_normal((n, m, s)) / m**0.5
@@ -120,10 +120,10 @@ def near_copies(basis: Array, n: int) -> Array:
 def range_basis(a: Array) -> Array:
     """Return the left singular vectors that span the columns of `a`, as MATLAB's `orth`.
 
-    The paper's generator passes this very basis on from subspace to subspace, and another basis
-    of the same span gives other data: the noise W_l it is added to has a positive mean. Singular
-    vectors are defined but for their signs, which LAPACK leaves to chance; scikit-learn's rule
-    (`svd_flip`) fixes them: the largest entry of every vector is positive.
+    The paper's generator makes each subspace from the basis of the previous one plus noise W_l
+    with a positive mean, so another basis of the same span would give other data. The signs of
+    singular vectors depend on LAPACK; here they follow scikit-learn's rule (`svd_flip`): the
+    entry of every vector with the largest absolute value is positive.
     """
     xp = namespace(a)
     u, values, _ = xp.linalg.svd(a, full_matrices=False)

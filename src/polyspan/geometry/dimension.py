@@ -26,21 +26,21 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
     with Γ_a(y) the distance of y to its a-th nearest neighbour.
 
     On samples of a 13-dimensional subspace it gives 9 to 10.5: with a few hundred points the
-    neighbours are too far away for the local argument that it rests on.
+    nearest neighbours are too far away for an estimate that assumes small distances.
     `polyspan.model_selection.choose_size` does not use it.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Equal samples count once: between them there is no distance to take a logarithm of.
+        Equal samples count once: the logarithm of the distance 0 between them does not exist.
     k1, k2 : int, default=6, 10
-        Fewest and most neighbours; k1 at least 3. Where there are too few samples for k2 it is
-        lowered, with a warning.
+        Smallest and largest number of neighbours; k1 at least 3. If there are too few samples
+        for k2, it is lowered, with a warning.
 
     Returns
     -------
     dimension : float
-        NaN where there are too few distinct samples for k1 neighbours.
+        NaN if there are too few distinct samples for k1 neighbours.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
 
 
 def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
-    """Return the estimate and the most neighbours that could be used, without a warning."""
+    """Return the estimate and how many neighbours the samples have, without a warning."""
     check_neighbours(k1, k2)
     with naming_columns(X):
         X = np.unique(check_array(to_numpy(X), dtype=[np.float64, np.float32]), axis=0)
@@ -81,15 +81,15 @@ def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
     estimates = []
     for k in range(k1, k2 + 1):
         sums = (logs[:, k - 1 : k] - logs[:, : k - 1]).sum(axis=1)
-        # Neighbours at one distance (a lattice) say nothing about the dimension.
-        told = sums > 0
-        if told.any():
-            estimates.append(np.mean((k - 2) / sums[told]))
+        # Neighbours that are all equally far (a lattice) say nothing about the dimension.
+        informative = sums > 0
+        if informative.any():
+            estimates.append(np.mean((k - 2) / sums[informative]))
     return (float(np.mean(estimates)) if estimates else float("nan")), most
 
 
 def check_neighbours(k1: int, k2: int) -> None:
-    """Refuse numbers of neighbours that the estimate is not defined for."""
+    """Raise an error for numbers of neighbours for which the estimate is not defined."""
     if k1 <= 2:
         raise ValueError(f"k1={k1} must be at least 3: the estimate divides by k1 - 2")
     if k2 < k1:

@@ -1,6 +1,6 @@
 """Distances and angles between subspaces (Sec. II of the paper).
 
-The angles are by hand because `scipy.linalg.subspace_angles` takes NumPy arrays only.
+The angles are computed here because `scipy.linalg.subspace_angles` takes NumPy arrays only.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ _BASIS = "n_features, subspace_dim"
 
 
 def _residual(first: Array, second: Array) -> Array:
-    """Return D_1 - P_2 D_1: exact where the angles are small, unlike s - trace."""
+    """Return D_1 - P_2 D_1, which unlike s - trace is accurate for small angles."""
     return first - second @ (transpose(second) @ first)
 
 
 def subspace_distance(first: Array, second: Array, *, normalize: bool = False) -> float:
-    r"""Distance between two subspaces of one dimension, from their orthonormal bases.
+    r"""Return the distance between two subspaces of equal dimension, given orthonormal bases.
 
     .. math:: d_u(S_1, S_2) = \sqrt{s - \mathrm{tr}(D_1^T D_2 D_2^T D_1)} = \|D_1 - P_2 D_1\|_F
 
-    Computed as the norm of the residual: at angles of 1e-9 the trace form returns 0, this one
-    eight right digits.
+    It is computed as the norm of the residual: at angles of 1e-9 this has eight correct digits,
+    while the trace form returns 0.
 
     Parameters
     ----------
@@ -52,10 +52,10 @@ def subspace_distance(first: Array, second: Array, *, normalize: bool = False) -
 
 
 def principal_angles(first: Array, second: Array) -> Array:
-    """Principal angles between two subspaces, in radians, ascending.
+    """Return the principal angles between two subspaces, in radians, ascending.
 
-    Cosines from the singular values of D_1ᵀD_2, sines from those of the residual: each angle is
-    taken from the one that is accurate there, so that 1e-9 is not rounded to 0.
+    The singular values of D_1ᵀD_2 are the cosines, those of the residual the sines. Small angles
+    are computed from the sine and large ones from the cosine, so that 1e-9 is not rounded to 0.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def principal_angles(first: Array, second: Array) -> Array:
 
 
 def pairwise_subspace_distances(bases: Array) -> Array:
-    """Matrix of d_u between all pairs of a stack of bases; its maximum is the ε of Definition 1.
+    """Return d_u between all pairs of a stack of bases; the maximum is the ε of Definition 1.
 
     Parameters
     ----------
@@ -107,11 +107,12 @@ def pairwise_subspace_distances(bases: Array) -> Array:
 
 
 def closeness(bases: Array) -> Array:
-    r"""First term of the paper's objective, for every stack of bases at once.
+    r"""Return the first term of the paper's objective, for every stack of bases at once.
 
     .. math:: \sum_{l \ne p} d_u^2(S_l, S_p) = L(L-1)s - \sum_{l \ne p} \|D_l^T D_p\|_F^2
 
-    Here the trace form serves: the term enters a sum, where its absolute error is what counts.
+    The trace form is accurate enough here: the term is part of a sum, so that only its absolute
+    error matters.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Factors and parts of symmetric matrices, by LAPACK's best routine where NumPy has them."""
+"""Factors and submatrices of symmetric matrices, by the fastest LAPACK routine on NumPy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from polyspan.arrays import Array, is_numpy, namespace
 
 
 def leading_eigen(a: Array, tol: float, floor: float = 0.0) -> tuple[Array, Array]:
-    """Return the eigenvalues of a symmetric matrix that are not rounding, ascending, and vectors.
+    """Return the large eigenvalues of a symmetric matrix, ascending, and their eigenvectors.
 
-    Those that are larger than `floor` and than `tol` times the largest.
+    Large are those above `floor` and above `tol` times the largest; the others are rounding.
     """
     xp = namespace(a)
     if is_numpy(a):
@@ -30,7 +30,7 @@ def cholesky_or_none(a: Array) -> Array | None:
         if is_numpy(a):
             return scipy.linalg.cholesky(a, lower=True, check_finite=False)
         lower = xp.linalg.cholesky(a)
-    except Exception:  # every framework has an error of its own for it
+    except Exception:  # every framework has its own error class for it
         return None
     return lower if bool(xp.all(xp.isfinite(lower))) else None
 

@@ -1,4 +1,4 @@
-"""Pictures: remove noise, fill holes."""
+"""Remove noise from pictures, and fill their missing pixels."""
 
 from polyspan.images.denoise import denoise_image
 from polyspan.images.inpaint import inpaint_image

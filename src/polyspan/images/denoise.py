@@ -1,4 +1,4 @@
-"""Denoising: every patch shrunk towards subspaces that were learned from the picture itself."""
+"""Denoising: every patch is shrunk towards subspaces learned from the picture itself."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, check_parameters
-from polyspan.images.noise import noise_of
+from polyspan.images.noise import planes_noise
 from polyspan.images.planes import Canvas, Planes
 from polyspan.images.presets import (
     Preset,
+    check_picture_size,
     check_settings,
-    check_side,
     no_convergence_warnings,
-    side_of,
+    patch_side,
 )
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
@@ -28,8 +28,8 @@ PRESETS = {
     "fast": Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8),
     "best": Preset(8, 1, 20, 48, 65536, 30.0, anneal_steps=15, max_iter=15),
 }
-# The largest eigenvalue of pure noise, seen in a finite number of patches, exceeds σ²: what is
-# taken for noise is a little more than the noise.
+# The model is given this multiple of sigma: the largest eigenvalue of the covariance of pure noise,
+# estimated from a finite number of patches, exceeds σ².
 MARGIN = 1.04
 
 
@@ -45,35 +45,39 @@ def denoise_image(
 ) -> np.ndarray:
     """Remove white noise from a picture.
 
-    Overlapping patches are given to a mixture of low-rank Gaussians (`SubspaceMixture`) that was
-    learned from them, with the noise known; each becomes its posterior mean; where patches
-    overlap, their mean is taken, weighted by how few directions each was left.
+    The picture is cut into overlapping patches. A mixture of low-rank Gaussians
+    (`SubspaceMixture`) with a known noise is learned from them, and each patch is replaced by its
+    posterior mean. Where patches overlap, their weighted mean is taken: patches with fewer degrees
+    of freedom get more weight.
 
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels
-        16×16 pixels or more. Integers count as fractions of the largest of their type, as in
-        scikit-image; floats are taken as they are. Leave an alpha channel out.
+        16×16 pixels or more. Integers are divided by the largest value of their type, as in
+        scikit-image; floats are not changed. Leave an alpha channel out.
     sigma : float, default=None
-        Standard deviation of the noise, in the units of the result. None: `estimate_noise`.
+        Standard deviation of the noise, in the units of the result; None: the result of
+        `estimate_noise`.
     preset : {"fast", "best"}, default="fast"
-        "fast": 7×7 patches, 12 subspaces learned from 20000 of them, every second pixel; "best":
-        8×8, 20 subspaces from all (up to 65536), every pixel: ten times the time.
+        "fast": 7×7 patches at every second pixel, 12 subspaces learned from at most 20000 patches.
+        "best": 8×8 patches at every pixel, 20 subspaces learned from at most 65536 patches; it
+        takes ten times as long.
     channel_axis : int or None, default=None
-        Which axis holds the channels of a colour picture. Noise must be alike in all channels;
-        brightness and differences of channels are denoised one after the other.
+        Which axis holds the channels of a colour picture; None: a gray picture. The noise must be
+        equally strong in all channels. Brightness and differences of channels are denoised
+        separately.
     model : SubspaceMixture, default=None
-        Learned from patches without noise, of one plane, as `extract_patches` returns them. None:
-        learned from the picture.
+        A mixture fitted to patches of one plane without noise, as `extract_patches` returns them.
+        None: learned from the picture.
     random_state : int, RandomState instance or None, default=0
-        Draws the patches to learn from, and the starts.
+        Seed of the choice of patches to learn from, and of the starts.
     progress : bool, default=False
-        Show a bar; needs rich.
+        Whether to show a progress bar; needs the package rich.
 
     Returns
     -------
     denoised : ndarray of the same shape
-        float32 for float16 and float32, else float64.
+        float32 where the picture is float16 or float32, else float64.
 
     Notes
     -----
@@ -96,19 +100,19 @@ def denoise_image(
     )
     check_settings("denoise_image", preset, channel_axis, model, random_state, progress)
     settings = PRESETS[preset]
-    side = settings.side if model is None else side_of(model)
+    side = settings.side if model is None else patch_side(model)
     picture = Planes.of(image, channel_axis)
-    check_side(picture.planes.shape[1:], side, learned=model is None)
-    sigma = noise_of(picture) if sigma is None else sigma / picture.scale
+    check_picture_size(picture.planes.shape[1:], side, learned=model is None)
+    sigma = planes_noise(picture) if sigma is None else sigma / picture.scale
     if sigma == 0:
-        return picture.put_back(picture.planes)
+        return picture.to_image(picture.planes)
     rng = check_random_state(random_state)
     n_bands = Canvas(picture.planes[0], side, settings.step).n_bands
     with progress_bar(progress, len(picture.planes) * (n_bands + 1), "denoise") as tick:
         for plane in picture.planes:
             canvas = Canvas(plane, side, settings.step)
             plane[:] = _denoise(canvas, sigma, settings, model, rng, tick)
-    return picture.put_back(picture.planes)
+    return picture.to_image(picture.planes)
 
 
 def _denoise(
@@ -136,10 +140,10 @@ def _denoise(
 
 
 def _directions_above(patches: np.ndarray, sigma: float) -> int:
-    """Return how many directions of all patches carry more picture than noise.
+    """Return the number of principal directions of all patches with a variance above 2σ².
 
-    Where noise is slight that is nearly all, and a subspace of fewer would take detail away.
+    With little noise these are nearly all, and a subspace of fewer dimensions would remove detail.
     """
-    about = patches - patches.mean(axis=0)
-    variances = np.linalg.eigvalsh((about.T @ about).astype(np.float64) / len(patches))
+    centred = patches - patches.mean(axis=0)
+    variances = np.linalg.eigvalsh((centred.T @ centred).astype(np.float64) / len(patches))
     return int((variances > 2.0 * sigma**2).sum())

@@ -1,4 +1,4 @@
-"""Inpainting: subspaces that were learned from the picture fill the missing pixels of patches."""
+"""Inpainting: subspaces learned from the picture fill the missing pixels of its patches."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from polyspan.images.planes import Canvas, Planes, as_fractions, check_image
 from polyspan.images.presets import (
     Preset,
+    check_picture_size,
     check_settings,
-    check_side,
     no_convergence_warnings,
-    side_of,
+    patch_side,
 )
 from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
@@ -24,10 +24,10 @@ from polyspan.mixture.prediction import gaussians_of, posterior_means
 from polyspan.progress import progress_bar
 
 PRESETS = {
-    "fast": Preset(8, 2, 10, 20, 5000, 50.0, anneal_steps=8, max_iter=8, n_refill=4),
-    "best": Preset(8, 1, 20, 20, 15000, 50.0, anneal_steps=15, max_iter=10, n_refill=6),
+    "fast": Preset(8, 2, 10, 20, 5000, 50.0, anneal_steps=8, max_iter=8, max_iter_holes=4),
+    "best": Preset(8, 1, 20, 20, 15000, 50.0, anneal_steps=15, max_iter=10, max_iter_holes=6),
 }
-# Pixels of a tile and of the margin that it is solved with but not taken from.
+# Side of a tile, in pixels, and margin around it that is solved with the tile and then discarded.
 TILE, MARGIN = 192, 16
 
 
@@ -43,34 +43,35 @@ def inpaint_image(
 ) -> np.ndarray:
     """Fill the missing pixels of a picture.
 
-    A smooth interpolation comes first. From its 8×8 patches a mixture of low-rank Gaussians
-    (`SubspaceMixture`) is learned, which then learns on from the patches with their holes, by EM;
-    every hole becomes what the observed pixels of its patches let the mixture expect, averaged
-    over all patches that cover it.
+    First the missing pixels are filled by smooth interpolation. A mixture of low-rank Gaussians
+    (`SubspaceMixture`) is learned from 8×8 patches of this picture, and then improved by EM on the
+    observed pixels of the patches. Every missing pixel is replaced by its expectation given the
+    observed pixels of a patch, averaged over all patches that cover it.
 
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels
-        16×16 pixels or more. Integers count as fractions of the largest of their type, as in
-        scikit-image; floats are taken as they are. Pixels under the mask are not used.
+        16×16 pixels or more. Integers are divided by the largest value of their type, as in
+        scikit-image; floats are not changed. Masked pixels are not used.
     mask : array-like of shape (height, width)
-        True (or not 0) where a pixel is missing.
+        True (or not 0) where a pixel is missing, in all channels.
     preset : {"fast", "best"}, default="best"
-        "fast" has half the subspaces and looks at every second patch.
+        "best" has 20 subspaces and patches at every pixel, "fast" 10 and at every second pixel.
     channel_axis : int or None, default=None
-        Which axis holds the channels of a colour picture.
+        Which axis holds the channels of a colour picture; None: a gray picture.
     model : SubspaceMixture, default=None
-        Learned from patches of one plane, as `extract_patches` returns them. None: learned from
-        the picture.
+        A mixture fitted to patches of one plane, as `extract_patches` returns them. None: learned
+        from the picture.
     random_state : int, RandomState instance or None, default=0
-        Draws the patches to learn from, and the starts.
+        Seed of the choice of patches to learn from, and of the starts.
     progress : bool, default=False
-        Show a bar; needs rich.
+        Whether to show a progress bar; needs the package rich.
 
     Returns
     -------
     filled : ndarray of the same shape
-        float32 for float16 and float32, else float64; observed pixels as they were.
+        float32 where the picture is float16 or float32, else float64. Observed pixels are not
+        changed.
 
     Notes
     -----
@@ -89,20 +90,20 @@ def inpaint_image(
     check_settings("inpaint_image", preset, channel_axis, model, random_state, progress)
     settings = PRESETS[preset]
     missing = _check_mask(mask, image, channel_axis)
-    side = settings.side if model is None else side_of(model)
+    side = settings.side if model is None else patch_side(model)
     picture = Planes.of(image, channel_axis, missing)
-    check_side(missing.shape, side, learned=model is None)
+    check_picture_size(missing.shape, side, learned=model is None)
     rng = check_random_state(random_state)
     n_bands = Canvas(picture.planes[0], side, settings.step).n_bands
     if missing.any():
         with progress_bar(progress, len(picture.planes) * (n_bands + 1), "inpaint") as tick:
             for plane in picture.planes:
-                holed = np.where(missing, np.float32(np.nan), plane)
-                canvas = Canvas(holed, side, settings.step)
+                incomplete = np.where(missing, np.float32(np.nan), plane)
+                canvas = Canvas(incomplete, side, settings.step)
                 guess = interpolate(plane, missing)
                 found = _fill(canvas, guess, settings, model, rng, tick)
                 plane[missing] = np.where(np.isnan(found), guess, found)[missing]
-    result = picture.put_back(picture.planes)
+    result = picture.to_image(picture.planes)
     _keep_observed(result, np.asarray(image), missing, channel_axis)
     return result
 
@@ -117,28 +118,28 @@ def _fill(
 ) -> np.ndarray:
     if model is None:
         seed = int(rng.randint(2**31 - 1))
-        # The same corners of both.
-        smooth, holed = (
+        # Patches at the same places of the interpolated and of the incomplete picture.
+        smooth, incomplete = (
             source.sample(settings.n_train, np.random.RandomState(seed))
             for source in (Canvas(guess, canvas.side, 1), canvas)
         )
-        model = settings.model(len(holed), "shared", rng)
+        model = settings.model(len(incomplete), "shared", rng)
         with no_convergence_warnings():
             model.fit(smooth)
-            seen = ~np.isnan(holed).all(axis=1)
-            # Fewer patches than a patch has pixels are too few to learn from.
-            if seen.sum() >= canvas.side**2:
-                model.set_params(warm_start=True, max_iter=settings.n_refill).fit(holed[seen])
+            usable = incomplete[~np.isnan(incomplete).all(axis=1)]
+            # The number of patches must be at least the number of pixels of a patch.
+            if len(usable) >= canvas.side**2:
+                model.set_params(warm_start=True, max_iter=settings.max_iter_holes).fit(usable)
     tick()
     gaussians = gaussians_of(model)
     for top, patches in canvas.bands():
-        # Complete patches are not needed.
+        # Complete patches get the weight 0.
         rows = np.flatnonzero(np.isnan(patches).any(axis=1))
         weights = np.zeros(len(patches), dtype=np.float32)
         if len(rows):
-            patches, own = patches.copy(), patches[rows]
-            expected, _ = posterior_means(own, model.mean_, gaussians)
-            patches[rows] = np.where(np.isnan(own), expected, own)
+            patches, incomplete = patches.copy(), patches[rows]
+            expected, _ = posterior_means(incomplete, model.mean_, gaussians)
+            patches[rows] = np.where(np.isnan(incomplete), expected, incomplete)
             weights[rows] = 1.0
         canvas.add(top, patches, weights)
         tick()
@@ -167,10 +168,10 @@ def _check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
 def _keep_observed(
     result: np.ndarray, given: np.ndarray, missing: np.ndarray, channel_axis: int | None
 ) -> None:
-    """Put the observed pixels back as they were, to the last digit."""
+    """Copy the observed pixels of the given picture into the result, to the last digit."""
     if channel_axis is None:
         result, given, channel_axis = result[None], given[None], 0
-    # One channel at a time, for the sake of memory.
+    # One channel at a time, to save memory.
     axes = (np.moveaxis(pixels, channel_axis, 0) for pixels in (result, given))
     for channel, before in zip(*axes, strict=True):
         channel[~missing] = as_fractions(before[~missing], result.dtype)
@@ -179,9 +180,9 @@ def _keep_observed(
 def interpolate(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Fill missing pixels so that the sum of squared second differences is smallest.
 
-    Solved tile by tile, with a margin, so that time grows with the number of pixels. By hand, on
-    SciPy's sparse solver: SciPy's own interpolators of scattered points are either piecewise
-    (`griddata`) or dense (`RBFInterpolator`).
+    Each tile is solved with a margin, so that time grows with the number of pixels. This is written
+    by hand, with SciPy's sparse solver, because SciPy's interpolators of scattered points are
+    piecewise (`griddata`) or need a dense matrix (`RBFInterpolator`).
     """
     out = np.where(missing, plane[~missing].mean(), plane).astype(np.float64)
     height, width = plane.shape
@@ -199,7 +200,7 @@ def interpolate(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 
 def _solve(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Minimise ‖Δu‖² over the missing pixels; what has no observed neighbours keeps its guess."""
+    """Minimise ‖Δu‖² over the missing pixels; `plane` holds a first guess of them."""
     height, width = plane.shape
     laplacian = scipy.sparse.kronsum(_second_difference(width), _second_difference(height))
     energy = (laplacian.T @ laplacian).tocsr()
@@ -207,8 +208,8 @@ def _solve(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
     flat = plane.ravel().copy()
     if not len(known):
         return plane
-    # A faint penalty on leaving the guess keeps the system definite where a tile has one observed
-    # pixel.
+    # A small penalty on the distance to the guess keeps the system definite where a tile has only
+    # one observed pixel.
     system = energy[unknown][:, unknown] + 1e-9 * scipy.sparse.identity(len(unknown))
     right = -(energy[unknown][:, known] @ flat[known]) + 1e-9 * flat[unknown]
     options = {"SymmetricMode": True}

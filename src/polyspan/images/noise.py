@@ -1,4 +1,4 @@
-"""How strong the noise of a picture is."""
+"""Estimate the noise of a picture."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from scipy.ndimage import convolve, gaussian_filter, sobel, uniform_filter
 from polyspan._sklearn import check_parameters
 from polyspan.images.planes import Planes
 
-# A second difference in both directions: white noise of unit variance stays of unit variance.
+# A second difference in both directions, scaled so that white noise keeps its variance.
 _SECOND = np.outer([1, -2, 1], [1, -2, 1]) / 6.0
-# Fraction of the picture, the smoothest, that is measured.
+# The noise is measured in the smoothest part of the picture: this fraction of its pixels.
 SMOOTH_FRACTION = 0.3
 
 
 def estimate_noise(image: Any, channel_axis: int | None = None) -> float:
     """Estimate the standard deviation of white noise in a picture.
 
-    The median absolute second difference over those 30 % of the picture that vary least on a
-    coarser scale. The two scales have next to no frequency in common, so that choosing by one does
-    not bias the other, while texture that would pass for noise is left out.
+    The estimate is the median absolute second difference over the 30 % of the pixels where the
+    picture varies least on a coarser scale. This leaves out texture, which looks like noise. The
+    two scales have nearly no frequency in common, so that the choice of the pixels does not bias
+    the estimate.
 
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels
     channel_axis : int or None, default=None
+        Which axis holds the channels of a colour picture; None: a gray picture.
 
     Returns
     -------
     sigma : float
-        In units of the picture, integers counting as fractions of the largest of their type.
+        In the units of the picture; integers are divided by the largest value of their type.
 
     Examples
     --------
@@ -48,15 +50,15 @@ def estimate_noise(image: Any, channel_axis: int | None = None) -> float:
         channel_axis=(channel_axis, [Integral, None]),
     )
     picture = Planes.of(image, channel_axis)
-    return noise_of(picture) * picture.scale
+    return planes_noise(picture) * picture.scale
 
 
-def noise_of(picture: Planes) -> float:
-    """Return the noise of planes, in their own units."""
-    return float(np.median([_of_plane(plane) for plane in picture.planes]))
+def planes_noise(picture: Planes) -> float:
+    """Return the standard deviation of the noise of planes, in the units of the planes."""
+    return float(np.median([_plane_noise(plane) for plane in picture.planes]))
 
 
-def _of_plane(plane: np.ndarray) -> float:
+def _plane_noise(plane: np.ndarray) -> float:
     second = np.abs(convolve(plane, _SECOND, mode="reflect"))
     coarse = gaussian_filter(plane, 2.0)
     slope = uniform_filter(sobel(coarse, 0) ** 2 + sobel(coarse, 1) ** 2, 9)

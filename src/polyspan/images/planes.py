@@ -1,4 +1,4 @@
-"""From pictures to planes of float32 with independent noise, to overlapping patches, and back."""
+"""Convert pictures to float32 planes with independent noise and to patches, and back."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from polyspan.inputs import require_numpy
 # Largest values that a picture may have as it is: of others the squares would leave float32, or
 # their differences vanish in it.
 LEAST, MOST = 1e-3, 1e6
-# Patches that are worked on at once: a few megabytes.
+# Most patches in a band, the patches that are processed at once: a few megabytes.
 BAND_PATCHES = 16384
 
 
 @dataclass(frozen=True)
 class Planes:
-    """The planes of a picture, and the way back."""
+    """The planes of a picture, and what is needed to convert them back."""
 
     planes: np.ndarray
-    """float32, (n_planes, height, width): one for gray, else the channels in an orthonormal
-    basis whose first vector is their mean."""
+    """float32, (n_planes, height, width): one for a gray picture, else the channels in an
+    orthonormal basis whose first vector is proportional to their mean."""
     mixing: np.ndarray | None
-    """That basis, as rows; None for gray."""
+    """That basis, as rows; None for a gray picture."""
     channel_axis: int | None
     dtype: np.dtype[Any]
-    """Of the result."""
+    """Type of the result."""
     scale: float = 1.0
-    """What the picture was divided by, so that float32 holds squares of its values."""
+    """The picture was divided by this number, so that float32 can hold squares of its values."""
 
     @classmethod
     def of(cls, image: Any, channel_axis: int | None, holes: np.ndarray | None = None) -> Planes:
-        """Check a picture and take it apart; what is in the holes does not matter."""
+        """Check a picture and split it into planes; pixels in the holes are not used."""
         pixels = check_image(image, channel_axis)
         result = np.dtype(np.float32 if pixels.dtype in (np.float16, np.float32) else np.float64)
         pixels = pixels[None] if channel_axis is None else np.moveaxis(pixels, channel_axis, 0)
@@ -55,12 +55,12 @@ class Planes:
         planes = np.tensordot(mixing, scaled, axes=1)
         return cls(planes, mixing, channel_axis, result, scale)
 
-    def put_back(self, planes: np.ndarray) -> np.ndarray:
-        """Return a picture of the form that was given."""
+    def to_image(self, planes: np.ndarray) -> np.ndarray:
+        """Convert planes to a picture with the axes, the type and the units of the original."""
         if self.mixing is None:
             return np.asarray(np.multiply(planes[0], self.scale, dtype=self.dtype))
         assert self.channel_axis is not None
-        # Channel by channel: the result is the only large array that is made.
+        # Channel by channel, so that the result is the only large new array.
         shape = list(planes.shape[1:])
         shape.insert(self.channel_axis % 3, len(planes))
         out = np.empty(shape, dtype=self.dtype)
@@ -94,7 +94,7 @@ def check_image(image: Any, channel_axis: int | None) -> np.ndarray:
 
 
 def as_fractions(pixels: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return floats; integers over the largest of their type, as scikit-image does."""
+    """Return floats; divide integers by the largest value of their type, as scikit-image does."""
     found = pixels.astype(dtype)
     if pixels.dtype.kind in "iu":
         found /= found.dtype.type(np.iinfo(pixels.dtype).max)
@@ -102,13 +102,13 @@ def as_fractions(pixels: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def _as_float(pixels: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return float32, and what values that are very large or small were divided by."""
+    """Return float32 values, and the number that very large or small values were divided by."""
     if pixels.dtype.kind != "f":
         return as_fractions(pixels, np.float32), 1.0
     most = float(max(pixels.max(), -pixels.min()))
     if most == 0 or LEAST <= most <= MOST:
         return pixels.astype(np.float32), 1.0
-    # A power of two, so that no digit changes.
+    # A power of two: division by it is exact.
     scale = 2.0 ** math.floor(math.log2(most))
     return (pixels / scale).astype(np.float32), scale
 
@@ -122,16 +122,18 @@ def _opponent_basis(n: int) -> np.ndarray:
 
 
 class Canvas:
-    """Running sums of weighted patches: memory for two planes, however many patches there are.
+    """Cut a plane into patches, and average changed patches to a new plane.
+
+    It keeps running sums of the weighted patches: memory for two planes, for any number of patches.
 
     Parameters
     ----------
     plane : array of shape (height, width)
-        What patches are cut from.
+        The plane from which patches are cut.
     side : int
-        Of a patch.
+        Side of a patch, in pixels.
     step : int
-        Pixels from one patch to the next; the last ones end at the edge.
+        Pixels from one patch to the next; the last patches end at the edge of the plane.
     """
 
     def __init__(self, plane: np.ndarray, side: int, step: int) -> None:
@@ -143,7 +145,7 @@ class Canvas:
 
     @property
     def n_bands(self) -> int:
-        """Number of bands."""
+        """Number of bands, each of which holds some rows of patches."""
         return -(-len(self._top) // self._band)
 
     @property
@@ -158,7 +160,7 @@ class Canvas:
             yield top, patches.reshape(len(top) * len(self._left), -1)
 
     def sample(self, n: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return patches at random corners, or all of them where there are no more than n."""
+        """Return n patches at random places, or all patches where there are at most n."""
         height, width = self._windows.shape[:2]
         if height * width <= n:
             return self._windows.reshape(height * width, -1)
@@ -167,8 +169,8 @@ class Canvas:
         return np.asarray(chosen.reshape(n, -1))
 
     def add(self, top: np.ndarray, patches: np.ndarray, weights: np.ndarray) -> None:
-        """Add the patches of one band."""
-        # One pixel of all patches at a time: no place is hit twice by one addition.
+        """Add the weighted patches of one band to the sums."""
+        # One pixel of all patches at a time, so that no addition has the same place twice.
         grid = (patches * weights[:, None]).reshape(len(top), len(self._left), self.side, -1)
         weight = weights.reshape(len(top), len(self._left))
         for i in range(self.side):

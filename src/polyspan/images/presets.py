@@ -1,4 +1,4 @@
-"""What "fast" and "best" mean, and the models that pictures are learned with."""
+"""Presets such as "fast" and "best", and the models that they define."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from polyspan._sklearn import StrOptions, check_parameters
 from polyspan.arrays import is_numpy
 from polyspan.mixture import SubspaceMixture
 
-# Rows and columns of the smallest picture that something is learned from.
-SMALLEST = 16
+# Smallest number of rows and of columns of a picture from which a model is learned.
+SMALLEST_PICTURE = 16
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Sizes of the model and of the work."""
+    """Settings of the patches and of the model."""
 
     side: int
-    """Of a patch, in pixels."""
+    """Side of a patch, in pixels."""
     step: int
     """Pixels from one patch to the next."""
     n_subspaces: int
     subspace_dim: int
     n_train: int
-    """Patches to learn from, at most."""
+    """Largest number of patches to learn from."""
     closeness: float
     anneal_steps: int
     max_iter: int
-    n_refill: int = 0
-    """Steps of EM on the patches with their holes (inpainting)."""
+    max_iter_holes: int = 0
+    """Largest number of EM iterations on patches with missing pixels (inpainting)."""
 
     def model(self, n_patches: int, noise: Any, random_state: Any) -> SubspaceMixture:
-        """Return a model to be fitted to this many patches; small pictures get fewer subspaces."""
+        """Return an unfitted model for this many patches; small pictures get fewer subspaces."""
         return SubspaceMixture(
             int(np.clip(n_patches // 300, 1, self.n_subspaces)),
             min(self.subspace_dim, self.side**2 - 1),
@@ -66,9 +66,9 @@ def check_settings(
     )
 
 
-def check_side(shape: tuple[int, ...], side: int, *, learned: bool) -> None:
+def check_picture_size(shape: tuple[int, ...], side: int, *, learned: bool) -> None:
     """Raise an error where a picture is smaller than a patch, or too small to learn from."""
-    least = max(side, SMALLEST) if learned else side
+    least = max(side, SMALLEST_PICTURE) if learned else side
     if min(shape) < least:
         raise ValueError(
             f"the image has {shape[0]} rows and {shape[1]} columns: patches of {side}×{side} "
@@ -76,7 +76,7 @@ def check_side(shape: tuple[int, ...], side: int, *, learned: bool) -> None:
         )
 
 
-def side_of(model: SubspaceMixture) -> int:
+def patch_side(model: SubspaceMixture) -> int:
     """Return the side of the square patches that a given model was fitted to."""
     check_is_fitted(model)
     if not is_numpy(model.bases_):
@@ -94,5 +94,5 @@ def side_of(model: SubspaceMixture) -> int:
 
 
 def no_convergence_warnings() -> AbstractContextManager[Any]:
-    """Return a context without warnings about a fit that a preset has cut short."""
+    """Return a context without convergence warnings: presets stop EM early on purpose."""
     return warnings.catch_warnings(action="ignore", category=ConvergenceWarning)

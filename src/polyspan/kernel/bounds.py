@@ -1,7 +1,7 @@
-"""How far estimates from incomplete pairs may be off: Corollary 1, Lemma 1, Theorems 1 and 2.
+"""Error bounds of kernel values estimated from incomplete pairs of samples.
 
-Each bound holds with probability at least 1 - 2δ when the common entries are drawn uniformly with
-replacement.
+They are Corollary 1, Lemma 1, and Theorems 1 and 2 of the paper. Each bound holds with
+probability at least 1 - 2δ when the common entries are drawn uniformly with replacement.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import numpy as np
 
 
 def coherence(z: np.ndarray) -> float:
-    """Return μ(z) = m ‖z‖²_∞ / ‖z‖²: 1 for a flat vector, m for one with a single entry.
+    """Return the coherence μ(z) = m ‖z‖²_∞ / ‖z‖² of a vector.
+
+    It is 1 where all entries have the same size, and m where only one entry is not zero.
 
     Examples
     --------
@@ -42,9 +44,10 @@ def inner_product_deviation(
 
 
 def gaussian_kernel_bounds(h: float, mu: float, n_common: int, delta: float) -> tuple[float, float]:
-    """Return the bounds of Theorem 1 on κ, given its estimate h, and μ of the difference.
+    """Return the lower and upper bound of Theorem 1 on a value κ of the Gaussian kernel.
 
-    From α ≥ 1 on the lower bound says nothing: it is 0, and a warning says so.
+    `h` is the estimate of κ, and `mu` the coherence of x - y. For α ≥ 1 the lower bound is the
+    trivial one, 0, and a warning is given.
     """
     alpha = squared_distance_deviation(mu, n_common, delta)
     upper = h ** (1.0 / (1.0 + alpha))
@@ -60,9 +63,10 @@ def gaussian_kernel_bounds(h: float, mu: float, n_common: int, delta: float) -> 
 
 
 def polynomial_kernel_bounds(h: float, degree: int, beta: float) -> tuple[float, float]:
-    """Return the bounds of Theorem 2 on κ = (⟨x, y⟩ + c)ᵈ, given its estimate h and β.
+    """Return the lower and upper bound of Theorem 2 on κ = (⟨x, y⟩ + c)ᵈ, given its estimate h.
 
-    For odd degrees only; the root keeps the sign.
+    `beta` is the result of `inner_product_deviation`. The degree must be odd: then the d-th root
+    of h keeps its sign.
     """
     if degree < 1 or degree % 2 == 0:
         raise ValueError(f"degree={degree}: Theorem 2 holds for odd degrees")
@@ -71,7 +75,7 @@ def polynomial_kernel_bounds(h: float, degree: int, beta: float) -> tuple[float,
 
 
 def _deviation(largest: float, n_common: int, delta: float) -> float:
-    """Return how far a mean over common entries may be off, for terms up to `largest`."""
+    """Return the largest error of a mean over common entries, each of size at most `largest`."""
     if n_common < 1:
         raise ValueError(f"n_common={n_common}: a pair without a common entry has no bound")
     if not 0 < delta < 1:

@@ -1,4 +1,4 @@
-"""The moves of a fit that the kernel models share: read, and learn from the starts."""
+"""Steps of `fit` that all kernel models use: check the data, run all starts, store the best."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
 from polyspan.kernel._solve.alternation import KernelSolution
-from polyspan.kernel.prediction import INSTEAD, KernelUnion
+from polyspan.kernel.prediction import MISSING_ADVICE, KernelUnion
 from polyspan.kernel.starts import Plan
 from polyspan.progress import FitProgress
 
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Data:
-    """Checked training data: an array in memory, or rows that are elsewhere."""
+    """Checked training data: an array in memory, or rows in files or in other processes."""
 
     X: Any
-    """The array, or what the rows come from."""
+    """The array, or the object (dask, Zarr, HDF5) that holds the rows."""
     n_samples: int
     source: Source | None = None
 
 
 @dataclass(frozen=True)
-class Found:
-    """Where one start ended."""
+class RunResult:
+    """Result of one start, as a problem returns it."""
 
     solution: KernelSolution
     criterion: float
     """What starts are compared by: F3, or the sum of leave-one-out residuals."""
     counts: np.ndarray
     """Samples per subspace."""
-    reached: Any
-    """The subspaces as the problem has them."""
+    problem_subspaces: Any
+    """The subspaces in the form that `union` and `distances` of the problem take."""
 
 
 @dataclass(frozen=True)
 class KernelRun:
-    """What one start of a kernel model reached."""
+    """Result of one start, as users see it in `runs_`."""
 
     objective: float
     """F3 at its labels."""
     labels: Array | None
-    """None where the rows are elsewhere."""
+    """None where the rows are not in memory."""
     criterion: float
     """What starts are compared by: F3, or the sum of leave-one-out residuals."""
     converged: bool
@@ -67,7 +67,7 @@ def read(model: KernelUnion, X: Any, source: Source | None) -> Data:
         return Data(X, X.shape[0])
     check_header(model, source)
     extent, _ = source.reduce(measure_block, source.working_type, 0, None)
-    check_extent(model, source, extent, allow_nan=False, instead=INSTEAD)
+    check_extent(model, source, extent, allow_nan=False, instead=MISSING_ADVICE)
     return Data(source.X, extent.n_rows, source)
 
 
@@ -76,15 +76,15 @@ def run_starts(
     plan: Plan,
     rng: np.random.RandomState,
     progress: FitProgress,
-) -> list[Found]:
-    """Run all starts, in threads where it pays."""
+) -> list[RunResult]:
+    """Run all starts, in threads where the problem allows it."""
     seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=plan.n_starts)]
 
-    def run(start: int) -> Found:
-        monitor = progress.monitor(start, lambda reached: {"_union": problem.union(reached)})
-        found = problem.run(plan, seeds[start], monitor)
+    def run(start: int) -> RunResult:
+        monitor = progress.monitor(start, lambda current: {"_union": problem.union(current)})
+        result = problem.run(plan, seeds[start], monitor)
         progress.end_start(start)
-        return found
+        return result
 
     n_jobs = plan.n_jobs if problem.runs_in_parallel else 1
     with problem.limit_threads(plan):
@@ -93,21 +93,21 @@ def run_starts(
 
 
 def store(
-    model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, runs: list[Found]
-) -> Found:
+    model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, runs: list[RunResult]
+) -> RunResult:
     """Store the best of all runs, and return it."""
     criteria = [found.criterion for found in runs]
     best = runs[criteria.index(lowest_finite(criteria))]
     model.runs_ = [
         KernelRun(
-            found.solution.objective, found.solution.labels, found.criterion,
-            found.solution.stopped == "converged",
+            run.solution.objective, run.solution.labels, run.criterion,
+            run.solution.stopped == "converged",
         )
-        for found in runs
+        for run in runs
     ]  # fmt: skip
-    solution, distances = best.solution, problem.distances(best.reached)
+    solution, distances = best.solution, problem.distances(best.problem_subspaces)
     xp = namespace(distances)
-    model._union = problem.union(best.reached)
+    model._union = problem.union(best.problem_subspaces)
     model.members_ = solution.subspaces.members
     model.coefs_ = solution.subspaces.coefs
     model.objective_ = solution.objective
@@ -124,7 +124,7 @@ def store(
     return best
 
 
-def warn_about(best: Found, plan: Plan) -> None:
+def warn_about(best: RunResult, plan: Plan) -> None:
     """Warn about empty subspaces, lost directions, and a run that did not converge."""
     solution, rules = best.solution, plan.rules
     empty = np.flatnonzero(best.counts == 0)

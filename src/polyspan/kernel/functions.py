@@ -1,4 +1,4 @@
-"""Kernel functions by scikit-learn's names, what has a pre-image, and checks of kernel matrices."""
+"""Kernel functions, named as in scikit-learn, and checks of kernel matrices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyspan.arrays import Array, identity, is_numpy, namespace, to_numpy, tran
 
 #: A name of `sklearn.metrics.pairwise_kernels`, or a function of two samples.
 KernelName = str | Callable[..., float]
-#: What scikit-learn checks of the parameters that name a kernel.
+#: The values that the parameters of a kernel may have, as scikit-learn checks them.
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [StrOptions({"rbf", "poly", "linear", "precomputed"}), callable],
     "gamma": [Interval(Real, 0, None, closed="neither"), None],
@@ -42,20 +42,20 @@ class Kernel:
 
     name: KernelName
     gamma: float | None = None
-    """None: 1 / n_features."""
+    """Factor of squared distances or inner products; None: 1 / n_features."""
     degree: float = 3
     coef0: float = 1
     others: dict[str, Any] | None = None
-    """Parameters of a callable."""
+    """Further parameters, which a callable gets."""
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
-        """Return κ(x, y) of all pairs of rows, (len(X), len(Y)), where X lies."""
+        """Return κ(x, y) of all pairs of rows, (len(X), len(Y)), on the device of X."""
         if not is_numpy(X):
             return self._by_products(X, Y)
         parameters = self.others or {}
         if not callable(self.name):
-            given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-            parameters = {**given, "filter_params": True}
+            named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            parameters = {**named, "filter_params": True}
         with plain_settings():
             values = np.asarray(pairwise_kernels(X, Y, metric=self.name, **parameters))
         if Y is None and not callable(self.name):
@@ -64,10 +64,10 @@ class Kernel:
         return values
 
     def _by_products(self, X: Array, Y: Array | None) -> Array:
-        """Return the values of the kernels that are functions of inner products."""
+        """Return the values of a kernel that is a function of inner products, in any namespace."""
         if self.name not in ("rbf", "linear", "poly"):
             raise ValueError(
-                f"kernel={self.name!r} needs NumPy arrays: 'rbf', 'poly' and 'linear' take others"
+                f"kernel={self.name!r} needs NumPy arrays; 'rbf', 'poly', 'linear' take others too"
             )
         xp = namespace(X)
         other = X if Y is None else Y
@@ -105,7 +105,7 @@ class Kernel:
 
     @property
     def may_be_indefinite(self) -> bool:
-        """Whether its matrices need not be positive semidefinite."""
+        """Whether its kernel matrices can fail to be positive semidefinite."""
         return callable(self.name) or bool(
             self.name == "poly" and (self.coef0 < 0 or self.degree % 1)
         )
@@ -139,10 +139,10 @@ def check_kernel_matrix(G: Array, name: Any) -> Array:
             "one, (n_samples, n_samples)"
         )
     check_values(G)
-    apart = largest_entry(G - transpose(G))
-    if apart > 1e-8 * max(largest_entry(G), np.finfo(float).tiny):
+    asymmetry = largest_entry(G - transpose(G))
+    if asymmetry > 1e-8 * max(largest_entry(G), np.finfo(float).tiny):
         raise ValueError(
-            f"the kernel matrix is not symmetric: G and its transpose differ by {apart:.3g}"
+            f"the kernel matrix is not symmetric: G and its transpose differ by {asymmetry:.3g}"
         )
     return (G + transpose(G)) / 2
 
@@ -165,7 +165,7 @@ def largest_entry(G: Array) -> float:
 
 
 def matrix_of(kernel: Kernel | None, X: Array) -> Array:
-    """Return the checked kernel matrix of samples; X itself, checked, where values are given."""
+    """Return the checked kernel matrix of samples; without a kernel, X is that matrix."""
     if kernel is None:
         G = check_kernel_matrix(X, "precomputed")
     else:
@@ -184,7 +184,8 @@ def matrix_of(kernel: Kernel | None, X: Array) -> Array:
 def feature_distances(G: Array) -> np.ndarray:
     """Return ‖φ(x) - φ(y)‖ of all pairs of samples from a kernel matrix, centred or not.
 
-    In NumPy, wherever G lies: graphs and their clustering are SciPy's and scikit-learn's.
+    The result is a NumPy array, on whichever device G is: the graphs that are made from it, and
+    their clustering, use SciPy and scikit-learn.
     """
     G = to_numpy(G)
     diagonal = np.diag(G)

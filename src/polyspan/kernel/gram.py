@@ -1,4 +1,4 @@
-"""The kernel matrix of all samples: the problem that Algorithm 5 solves, and the union it finds."""
+"""The problem that Algorithm 5 solves, given by a kernel matrix, and the union that it finds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from polyspan.kernel._solve.alternation import (
 )
 from polyspan.kernel._solve.leave_one_out import explicit_coordinates, leave_one_out_labels
 from polyspan.kernel._solve.subspaces import KernelSubspaces
-from polyspan.kernel.fitting import Found
+from polyspan.kernel.fitting import RunResult
 from polyspan.kernel.functions import Kernel, largest_entry
 from polyspan.kernel.incomplete import estimate_kernel, estimate_squared_norms
 from polyspan.kernel.prediction import FittedUnion, residual_norms, slices_of
@@ -42,14 +42,14 @@ from polyspan.progress import Monitor
 
 @dataclass(frozen=True)
 class GramProblem:
-    """Samples that are known by their kernel values."""
+    """Learn a union of subspaces from the kernel matrix of all samples."""
 
     G: Array
     """The kernel matrix, centred."""
-    blank: ExactUnion
-    """The union to learn, still without subspaces."""
+    unfitted: ExactUnion
+    """The union to learn, without its subspaces."""
     floor: float
-    """Eigenvalues of G up to this are rounding of the matrix before it was centred."""
+    """Eigenvalues of G up to this value are rounding errors of the matrix before centring."""
     coordinates: Array | None = None
     """Rows Z with ZZᵀ = G, which leave-one-out residuals need."""
 
@@ -57,11 +57,17 @@ class GramProblem:
 
     @classmethod
     def of(
-        cls, G: Array, kernel: Kernel | None, X: Array, *, leave_one_out: bool = False, **known: Any
+        cls,
+        G: Array,
+        kernel: Kernel | None,
+        X: Array,
+        *,
+        leave_one_out: bool = False,
+        **fields: Any,
     ) -> GramProblem:
-        """Centre the kernel matrix of samples X; `known` are further fields of the union.
+        """Centre the kernel matrix of samples X; `fields` are further fields of the union.
 
-        Without a kernel X is the matrix itself, of which the union needs no more than the diagonal.
+        Without a kernel, X is the kernel matrix itself; the union then stores only its diagonal.
         """
         xp = namespace(G)
         # A copy, so that a change of the caller's array does not change the model, and so that it
@@ -70,13 +76,13 @@ class GramProblem:
         with plain_settings(G):
             centerer = KernelCenterer().fit(G)
         floor = machine_epsilon(G) * int(G.shape[0]) * largest_entry(G)
-        blank = ExactUnion(kernel, X, centerer, KernelSubspaces([], []), **known)
+        unfitted = ExactUnion(kernel, X, centerer, KernelSubspaces([], []), **fields)
         G = centred_by(centerer, G)
-        return cls(G, blank, floor, explicit_coordinates(G, floor) if leave_one_out else None)
+        return cls(G, unfitted, floor, explicit_coordinates(G, floor) if leave_one_out else None)
 
     def union(self, subspaces: KernelSubspaces) -> ExactUnion:
-        """Return the union that has these subspaces."""
-        return replace(self.blank, subspaces=subspaces)
+        """Return the union with these subspaces."""
+        return replace(self.unfitted, subspaces=subspaces)
 
     def distances(self, subspaces: KernelSubspaces) -> Array:
         """Return d_u between subspaces."""
@@ -87,12 +93,12 @@ class GramProblem:
         return 2 * plan.rules.max_iter + 2
 
     def limit_threads(self, plan: Plan) -> AbstractContextManager[Any]:
-        """Limit BLAS threads; the work of one pass is that of the products with G."""
+        """Limit BLAS threads by the work of one pass, which consists of products with G."""
         n_columns = plan.n_subspaces * plan.rules.subspace_dim
         return limit_threads(2.0 * self.G.shape[0] ** 2 * n_columns, plan.n_starts)
 
-    def run(self, plan: Plan, seed: int, monitor: Monitor | None) -> Found:
-        """Run one start to its end."""
+    def run(self, plan: Plan, seed: int, monitor: Monitor | None) -> RunResult:
+        """Run one start until it stops."""
         G, n_subspaces = self.G, plan.n_subspaces
         rules = replace(plan.rules, floor=self.floor)
         start = plan.start(G, rules.subspace_dim, seed, self.floor)
@@ -103,7 +109,7 @@ class GramProblem:
             solution = refill_empty(G, solution, n_subspaces, rules, monitor=monitor)
             criterion = solution.objective
         counts = np.bincount(to_numpy(solution.labels), minlength=n_subspaces)
-        return Found(solution, criterion, counts, solution.subspaces)
+        return RunResult(solution, criterion, counts, solution.subspaces)
 
     def _leave_one_out(
         self,
@@ -134,19 +140,19 @@ class ExactUnion(FittedUnion):
     """Subspaces spanned by training samples: Algorithm 5."""
 
     kernel: Kernel | None
-    """None where kernel values are given."""
+    """None for a precomputed kernel."""
     X: Array
-    """Training samples, or the diagonal of the given kernel matrix."""
+    """Training samples, or the diagonal of a precomputed kernel matrix."""
     centerer: KernelCenterer
     subspaces: KernelSubspaces
     incomplete: bool = False
     """Whether values are estimated from the entries that two samples have in common."""
     gram: Array | None = None
-    """The kernel matrix that was learned from, where it cannot be computed again."""
+    """The kernel matrix of the training samples, where it cannot be computed again from X."""
     signs: Array | None = None
-    """What values of new samples are multiplied by where the matrix was mended."""
+    """S of `Mended`: kernel values of new samples are multiplied by it. None: not mended."""
     fill: float | None = None
-    """Estimate for pairs of samples without a common entry."""
+    """Squared distance or inner product of pairs of samples without a common entry."""
 
     @property
     def n_subspaces(self) -> int:
@@ -174,18 +180,18 @@ class ExactUnion(FittedUnion):
         return self._diagonal(X) - 2.0 * means + self.centerer.K_fit_all_
 
     def expansion_weights(self, projections: Array, p: int) -> Array:
-        """Return ζ on the members; what centring took away is spread over all samples."""
+        """Return ζ over all training samples; the mean that centring removed is added again."""
         xp, n = namespace(projections), self.X.shape[0]
         zeta = projections @ transpose(self.subspaces.coefs[p])
         spread = (1.0 - xp.sum(zeta, axis=1, keepdims=True)) / n
-        # Of all samples those that are no members take the last column, which is zero.
+        # Samples that are not members take the last column, which is zero.
         column = np.full(n, zeta.shape[1])
         column[to_numpy(self.subspaces.members[p])] = np.arange(zeta.shape[1])
         padded = xp.concat([zeta, zeros((zeta.shape[0], 1), zeta)], axis=1)
         return spread + xp.take(padded, moved_to(column, zeta), axis=1)
 
     def training_samples(self) -> tuple[Array, Array | None]:
-        """Return the training samples, zero where entries are missing, and which are there."""
+        """Return the training samples, 0 where entries are missing, and the mask of the others."""
         if not self.incomplete:
             return self.X, None
         observed = ~np.isnan(self.X)
@@ -194,8 +200,8 @@ class ExactUnion(FittedUnion):
     def training_distances(self, X: Array) -> Array:
         """Return the distances of the training samples.
 
-        Where values are given, or mended, κ(z, z) is the diagonal of the kernel matrix that was
-        learned from: X, where that was given.
+        For a precomputed or mended kernel matrix, κ(z, z) is its diagonal. A precomputed matrix
+        is X.
         """
         if self.kernel is not None and self.gram is None:
             return self.distances(X)
@@ -210,13 +216,14 @@ class ExactUnion(FittedUnion):
         return self.kernel(self.X)
 
     def _estimated(self, X: Array) -> Array:
-        """Estimate values of samples with holes, and treat them as the training samples' were."""
+        """Estimate kernel values of incomplete samples, and mend them as those of the training."""
         assert self.kernel is not None
         found = estimate_kernel(self.kernel, X, self.X, fill=self.fill)
         if found.n_unrelated:
             warn_user(
                 f"{found.n_unrelated} of {found.values.size} pairs of new and training samples "
-                "have no common observed entry: their kernel values are a mean"
+                "have no common observed entry: their kernel values are set by the mean of the "
+                "pairs of training samples"
             )
         return found.values if self.signs is None else np.asarray(found.values @ self.signs)
 
@@ -238,6 +245,6 @@ class ExactUnion(FittedUnion):
 
 
 def centred_by(centerer: KernelCenterer, K: Array) -> Array:
-    """Return kernel values with the training samples, relative to the mean of these samples."""
+    """Centre kernel values with the training samples: φ(z) and φ(y_i) minus the mean of φ."""
     with plain_settings(K):
         return centerer.transform(K)

@@ -1,4 +1,4 @@
-"""Kernel values of samples with missing entries (Sec. IV-B): all pairs by products."""
+"""Kernel values of samples with missing entries (Sec. IV-B), by matrix products for all pairs."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from polyspan.kernel.functions import Kernel, feature_distances
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated kernel values, and which pairs had nothing to go by."""
+    """Estimated kernel values, and the number of pairs that have no common entry."""
 
     values: np.ndarray
     n_unrelated: int
     """Pairs of samples without a common observed entry."""
     fill: float
-    """Squared distance or inner product that stands for pairs without a common entry."""
+    """Squared distance or inner product that is used for pairs without a common entry."""
 
 
 def estimate_kernel(
     kernel: Kernel, X: np.ndarray, Y: np.ndarray | None = None, *, fill: float | None = None
 ) -> Estimate:
-    r"""Estimate κ(x, y) of all pairs of rows from the entries that both have.
+    r"""Estimate κ(x, y) of all pairs of rows from the entries observed in both.
 
-    :math:`h = k(\tfrac{m}{|\Omega_{ij}|} \|[x - y]_{\Omega_{ij}}\|^2)` for the Gaussian kernel, the
-    same with inner products for linear and polynomial ones. Three products serve all pairs: of
-    the masks, of the values and (for distances) of the squares with the masks. A pair with no
-    common entry gets `fill`.
+    The estimate is :math:`h = k(\tfrac{m}{|\Omega_{ij}|} \|[x - y]_{\Omega_{ij}}\|^2)` for
+    the Gaussian kernel, and the same with inner products for linear and polynomial kernels. Three
+    matrix products give the estimates of all pairs: of the masks, of the values and (for distances)
+    of the squares with the masks. For a pair with no common entry, `fill` is the squared distance
+    or inner product.
 
     Parameters
     ----------
     kernel : Kernel
-        "rbf", "poly" or "linear".
+        A kernel with the name "rbf", "poly" or "linear".
     X : array of shape (n, n_features)
         NaN marks a missing entry.
     Y : array of shape (k, n_features), default=None
         None: X itself, and the result is symmetric.
     fill : float, default=None
         Squared distance (Gaussian) or inner product (other kernels) of pairs with no common entry;
-        None: the mean over the pairs of different samples that have one.
+        None: the mean over all pairs of different samples that have a common entry.
     """
     if kernel.name not in ("rbf", "poly", "linear"):
         raise ValueError(
@@ -69,7 +70,7 @@ def estimate_kernel(
 def _common_entries(
     X: np.ndarray, Y: np.ndarray | None, *, distances: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return m/|Ω_ij| times squared distances or inner products, and which pairs have any."""
+    """Return m/|Ω_ij| times squared distances or inner products, and where |Ω_ij| > 0."""
     seen, values = _split(X)
     seen_other, others = (seen, values) if Y is None else _split(Y)
     common = seen @ seen_other.T
@@ -94,11 +95,11 @@ def _floats(X: np.ndarray) -> np.ndarray:
 
 
 def estimate_feature_distances(kernel: Kernel, X: np.ndarray) -> np.ndarray:
-    """Estimate ‖φ(x) - φ(y)‖ of all pairs of rows, for what depends on who is near whom.
+    """Estimate ‖φ(x) - φ(y)‖ of all pairs of rows, to find the nearest neighbours of samples.
 
-    For dot-product kernels by way of squared distances, ⟨x, y⟩ = (‖x‖² + ‖y‖² - ‖x - y‖²)/2: in
-    the difference of two samples that are near each other the errors of the estimates cancel,
-    in three kernel values estimated one by one they add up.
+    For dot-product kernels, inner products come from squared distances:
+    ⟨x, y⟩ = (‖x‖² + ‖y‖² - ‖x - y‖²)/2. The errors of the estimates cancel in the difference of two
+    samples that are near each other. In three separately estimated kernel values they add up.
     """
     X = _floats(X)
     estimates, related = _common_entries(X, None, distances=True)
@@ -119,27 +120,27 @@ def estimate_squared_norms(X: np.ndarray) -> np.ndarray:
 
 
 def _split(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where entries were observed, as 0 and 1, and the values with zeros elsewhere."""
+    """Return the mask of observed entries, as 0 and 1, and the values, 0 where missing."""
     missing = np.isnan(X)
     return (~missing).astype(X.dtype), np.where(missing, 0.0, X).astype(X.dtype, copy=False)
 
 
 @dataclass(frozen=True)
 class Mended:
-    """A positive definite matrix near an indefinite one, and how to treat new rows alike."""
+    """A positive definite matrix near an indefinite one, and the factor for rows of new samples."""
 
     G: np.ndarray
     """UΛ̂Uᵀ."""
     signs: np.ndarray
-    """S = U sign(Λ) Uᵀ: G is (but for zeros) the old matrix times S, and so are rows of new
-    samples, which otherwise would meet subspaces of another geometry."""
+    """S = U sign(Λ) Uᵀ. Except for zero eigenvalues, G is the old matrix times S. Kernel values of
+    new samples must be multiplied by S too, so that they have the inner products of G."""
 
 
 def mend(G: np.ndarray, delta_min: float, *, relative: bool = False) -> Mended:
     """Flip the sign of negative eigenvalues and set zeros to `delta_min`.
 
-    Zero is what rounding cannot tell from it. With `relative`, `delta_min` is a fraction of the
-    largest eigenvalue.
+    Eigenvalues within the rounding error count as zero. With `relative`, `delta_min` is a
+    fraction of the largest eigenvalue.
     """
     values, vectors = scipy.linalg.eigh(G)
     largest = float(np.abs(values).max(initial=0.0))

@@ -29,8 +29,8 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     .. math:: F_3 = \sum_{l \ne p} d_u^2(S_l, S_p)
               + \lambda \sum_i \|\phi(y_i) - P_{l_i} \phi(y_i)\|^2
 
-    in the feature space, every subspace in the span of the samples that belong to it. Everything is
-    computed from kernel values.
+    in the feature space. Every subspace lies in the span of the samples that belong to it.
+    Everything is computed from kernel values.
 
     Parameters
     ----------
@@ -39,20 +39,22 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     subspace_dim : int, default=1
         Dimension s of each of them.
     kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
-        A callable takes two samples; of scikit-learn's other names none is known.
+        The kernel function. With "precomputed", `fit` takes the kernel matrix. A callable takes
+        two samples and returns a number.
     gamma : float or None, default=None
-        Of "rbf" and "poly"; None: 1 / n_features. The paper's exp(-d²/c) has gamma = 1/c.
+        Positive factor in "rbf", exp(-gamma d²), and in "poly"; None: 1 / n_features. The paper's
+        exp(-d²/c) has gamma = 1/c.
     degree, coef0 : float, default=3, 1
-        Of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
+        Exponent (positive) and constant of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
     kernel_params : dict or None, default=None
-        Passed to a callable.
+        Further arguments of a callable `kernel`.
     lam : float, default=4.0
-        Weight λ of the fit against the closeness; infinity leaves the closeness out.
+        Weight λ ≥ 0 of the residuals against the closeness; infinity leaves the closeness out.
     init : {"spectral", "gkiop"} or array-like of n_samples labels, default="spectral"
         "spectral" clusters the graph of the `n_neighbors` nearest samples in the feature space.
         "gkiop" is the paper's Algorithm 4: greedy, from random samples.
     gkiop_seeds : array-like of n_subspaces samples or None, default=None
-        Where GKIOP starts; None: random samples.
+        Indices of the samples that GKIOP starts from; None: random samples.
     n_neighbors : int, default=10
         Neighbours of each sample in the graph of "spectral".
     n_init : int or "auto", default="auto"
@@ -61,31 +63,35 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     residual : {"plain", "loo"}, default="plain"
         "plain" assigns by the residual, as the paper does. "loo" assigns by the residual to the
         (affine) subspace as it would be without the sample, and then finds the bases for these
-        labels. It clusters better where clusters have few samples for their dimension, and wants
-        a small `subspace_dim` (8 to 15). `labels_` then differ from `predict(X)`.
+        labels. It clusters better where clusters have few samples for their dimension, and needs
+        a small `subspace_dim` (8 to 15). `labels_` can then differ from `predict(X)`.
     low_rank : int or None, default=None
-        Number of landmarks of a Nyström map that replaces the kernel matrix: for many samples.
-        The subspaces are then no longer confined to the span of their own samples, which is a
-        slightly different problem. `members_` are the landmarks and `coefs_` are over them.
+        Number of landmarks of a Nyström map, which replaces the kernel matrix where there are too
+        many samples for it. The subspaces are then no longer confined to the span of their own
+        samples, which is a slightly different problem. `members_` are then the landmarks, and
+        `coefs_` are the coefficients of the bases over the landmarks.
     preimage : {"closed_form", "fixed_point"}, default="closed_form"
-        How `reconstruct` returns to the input space; "fixed_point" polishes the closed form of
-        the Gaussian kernel.
+        How `reconstruct` returns to the input space; "fixed_point" improves the closed form of
+        the Gaussian kernel by iteration.
     max_iter, tol : int, float, default=100, 1e-6
-        Most iterations, one assignment more; converged when labels stay, or F3 changes by no more
-        than this fraction.
+        Largest number of iterations, and relative change of F3 at which a run has converged. It
+        has also converged when no label changes. An iteration is an assignment and an update; one
+        more assignment follows the last update.
     max_update_iter, update_tol : int, float, default=50, 1e-6
-        The same for the update loop between two assignments; with `low_rank` there is none.
+        The same for the update loop between two assignments; with `low_rank` there is no such loop.
     random_state : int, RandomState instance or None, default=None
+        Seed of random samples and landmarks, and of spectral clustering.
     n_jobs : int or None, default=None
-        Starts to run at once, in threads; not used with `low_rank`.
+        Number of starts that run at the same time, in threads; not used with `low_rank`.
 
     Attributes
     ----------
     members_ : list of n_subspaces arrays
-        c_l: the samples that span subspace l.
+        c_l: indices of the samples that span subspace l.
     coefs_ : list of n_subspaces arrays
         E_l, with D_l = φ̃(Y_l)E_l orthonormal.
     labels_ : ndarray of shape (n_samples,)
+        Index of the subspace of every training sample.
     objective_ : float
         F3 at the final labels and subspaces; for λ=∞ the sum of squared residuals.
     objective_history_ : ndarray
@@ -95,7 +101,9 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     runs_ : list of KernelRun
         F3, labels and `converged` of every start.
     n_iter_ : int
+        Number of iterations of the best start.
     converged_ : bool
+        Whether the best start converged before `max_iter`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -195,8 +203,9 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         X : array-like of shape (n_samples, n_features)
             With `kernel="precomputed"` the kernel matrix, (n_samples, n_samples). Under
             scikit-learn's `array_api_dispatch` an array of PyTorch or CuPy is fitted on its own
-            device; for `init="spectral"` the distances go to the CPU, and labels come back. With
-            `low_rank` also a dask array, or a Zarr or HDF5 array, which is read in slices.
+            device; for `init="spectral"` the distances are copied to the CPU, and the labels back.
+            With `low_rank`, X can also be a dask array, or a Zarr or HDF5 array, which is read in
+            slices.
         y : ignored
 
         Returns
@@ -225,7 +234,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         return self
 
     def _check_needs(self) -> None:
-        """Raise the error for options that need all samples in memory."""
+        """Raise an error for options that need all samples in memory."""
         if self.low_rank is None:
             raise ValueError(
                 "rows in blocks have no kernel matrix, which would have a number for every pair of "

@@ -1,12 +1,12 @@
 """A Nyström map: explicit coordinates of rank r in place of an N×N kernel matrix.
 
-In these coordinates the problem is a linear one, and the linear solver works on it wherever the
-rows are. Of rows that are elsewhere the coordinates are made where the rows are; what travels are
-landmarks, the scatter of every subspace (L·r² numbers) and bases. Updates are exact: coordinates
-are few, and power steps would need hundreds of passes.
+In these coordinates the problem is a linear one, and the linear solver solves it. Where the rows
+are in files or in other processes, the coordinates are computed there; only landmarks, the scatter
+of every subspace (L·r² numbers) and bases are sent. Updates are exact, because there are few
+coordinates and power steps would need hundreds of passes.
 
-By hand because `sklearn.kernel_approximation.Nystroem` draws its landmarks itself and keeps
-directions that are rounding.
+The map is written by hand because `sklearn.kernel_approximation.Nystroem` draws its landmarks
+itself and keeps directions that are only rounding errors.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from polyspan.geometry import leading_eigen, pairwise_subspace_distances
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel._solve.leave_one_out import LeaveOneOut, leave_one_out_labels
 from polyspan.kernel._solve.subspaces import KernelSubspaces
-from polyspan.kernel.fitting import Data, Found
+from polyspan.kernel.fitting import Data, RunResult
 from polyspan.kernel.functions import Kernel, check_values, matrix_of
 from polyspan.kernel.prediction import LowRankUnion
 from polyspan.kernel.starts import Plan
@@ -54,7 +54,7 @@ from polyspan.union._solve.alternation import (
 )
 from polyspan.union._solve.problem import Problem, prepare, prepare_source
 
-# Below this fraction of the largest, an eigenvalue of the landmarks' kernel matrix is rounding.
+# Eigenvalues of the landmarks' kernel matrix below this fraction of the largest are rounding.
 RANK_TOL = 1e-12
 
 
@@ -72,7 +72,7 @@ class NystromMap:
     def of(cls, kernel: Kernel, landmarks: Array) -> NystromMap:
         """Build the map from landmarks."""
         values, vectors = leading_eigen(matrix_of(kernel, landmarks), RANK_TOL)
-        if not values.shape[0]:  # a kernel that vanishes: one coordinate, which is zero
+        if not values.shape[0]:  # all kernel values are 0: use one coordinate, which is 0
             return cls(kernel, landmarks, zeros((landmarks.shape[0], 1), landmarks))
         return cls(kernel, landmarks, vectors / namespace(values).sqrt(values))
 
@@ -89,24 +89,25 @@ class NystromMap:
             out[part, :] = check_values(self.kernel(X[part, :], self.landmarks)) @ self.whitener
         return out
 
-    def lost(self, X: Array, Z: Array) -> Array:
-        """Return κ(x, x) - ‖z‖², what of φ(x) the landmarks do not span, given coordinates Z."""
+    def residuals(self, X: Array, Z: Array) -> Array:
+        """Return κ(x, x) - ‖z‖², the squared distance of φ(x) to the span of the landmarks."""
         xp = namespace(Z)
         return xp.clip(self.kernel.diagonal(X) - xp.vecdot(Z, Z), 0.0, None)
 
 
 @dataclass(frozen=True)
 class NystromProblem:
-    """Samples that are known by their coordinates."""
+    """Learn a union of subspaces from the Nyström coordinates of all samples."""
 
     map: NystromMap
-    chosen: Array
-    """Which samples are the landmarks."""
+    landmark_rows: Array
+    """Indices of the samples that are the landmarks."""
     linear: Problem
     """The problem in the coordinates."""
     working: Working
-    lost: float
-    """What the landmarks do not span: a residual that no subspace can change, times λ."""
+    residual: float
+    """λ times the squared distances of all samples to the span of the landmarks, which every
+    union adds to its objective."""
 
     runs_in_parallel = False
 
@@ -114,7 +115,7 @@ class NystromProblem:
     def of(
         cls, data: Data, kernel: Kernel | None, low_rank: int, plan: Plan, rng: Any
     ) -> NystromProblem:
-        """Draw landmarks and map the samples, or leave it to where the rows are."""
+        """Draw landmarks and map the samples; rows of a source are mapped when they are read."""
         kernel, n_landmarks = _check_landmarks(kernel, low_rank, plan, data.n_samples)
         chosen = np.sort(rng.choice(data.n_samples, n_landmarks, replace=False))
         lam = plan.rules.lam
@@ -124,39 +125,39 @@ class NystromProblem:
             X, xp = data.X, namespace(data.X)
             map_ = NystromMap.of(kernel, xp.take(X, moved_to(chosen, X), axis=0))
             Z = map_(X)
-            lost = float(xp.sum(map_.lost(X, Z)))
+            residual = float(xp.sum(map_.residuals(X, Z)))
             linear, working = prepare(Z, lam, center=True)
         else:
-            # As in memory: kernel values of float32 would be too coarse to take roots of.
+            # In float64, as for arrays in memory: square roots of float32 values are too inexact.
             map_ = NystromMap.of(kernel, np.asarray(source.take(chosen), dtype=np.float64))
             dtype = map_.whitener.dtype
-            lost, _ = source.reduce(lost_block, dtype, map_)
+            residual, _ = source.reduce(landmark_residual_block, dtype, map_)
             extent, _ = source.reduce(measure_block, dtype, 0, map_)
             linear, working = prepare_source(
                 source, extent, lam, dtype=dtype, center=True, row_map=map_
             )
-        return cls(map_, moved_to(chosen, linear.rows.like), linear, working, weight * lost)
+        return cls(map_, moved_to(chosen, linear.rows.like), linear, working, weight * residual)
 
     def union(self, frames: Array) -> LowRankUnion:
-        """Return the union of the subspaces that the linear solver has."""
-        return LowRankUnion(self.map, self.working.mean, self.working.outward(frames))
+        """Return the union with these bases of the linear solver."""
+        return LowRankUnion(self.map, self.working.mean, self.working.to_data(frames))
 
     def distances(self, frames: Array) -> Array:
         """Return d_u between subspaces."""
-        return pairwise_subspace_distances(self.working.outward(frames))
+        return pairwise_subspace_distances(self.working.to_data(frames))
 
     def max_steps(self, plan: Plan) -> int:
         """Return the most iterations that one start can take."""
         return plan.rules.max_iter + 2 + plan.n_subspaces
 
     def limit_threads(self, plan: Plan) -> AbstractContextManager[Any]:
-        """Limit BLAS threads by the work of one pass; blocks run side by side, with one each."""
+        """Limit BLAS threads by the work of one pass; blocks of a source get one thread each."""
         rows, rank = self.linear.rows, self.map.rank
         n_columns = plan.n_subspaces * min(plan.rules.subspace_dim, rank)
         return limit_threads(pass_work(rows.n_rows, rank, n_columns) if rows.in_memory else 0.0)
 
-    def run(self, plan: Plan, seed: int, monitor: Monitor | None) -> Found:
-        """Run one start to its end."""
+    def run(self, plan: Plan, seed: int, monitor: Monitor | None) -> RunResult:
+        """Run one start until it stops."""
         linear, s = self.linear, min(plan.rules.subspace_dim, self.map.rank)
         labels = self._start_labels(plan, s, seed)
         if plan.leave_one_out:
@@ -168,7 +169,7 @@ class NystromProblem:
             solution = refill_empty(linear, solution, rules, monitor=monitor)
         found = self._in_feature_space(solution)
         criterion = solution.criterion if plan.leave_one_out else found.objective
-        return Found(found, criterion, to_numpy(solution.counts), solution.frames)
+        return RunResult(found, criterion, to_numpy(solution.counts), solution.frames)
 
     def _leave_one_out(
         self, labels: Any, n_subspaces: int, s: int, monitor: Monitor | None
@@ -179,7 +180,7 @@ class NystromProblem:
         labels = loo.labels[:, None]
         frames = self._start_frames(labels, n_subspaces, s)
         frames = update_exactly(linear, frames, labels, 0)
-        (energy, counts), _ = linear.rows.reduce(own_energy_block, frames, loo.labels)
+        (energy, counts), _ = linear.rows.reduce(assigned_energy_block, frames, loo.labels)
         value = float(linear.objective(frames[None, ...], energy)[0])
         if monitor is not None:
             monitor(0, 0, value, frames)
@@ -189,24 +190,24 @@ class NystromProblem:
         )
 
     def _start_frames(self, labels: Any, n_subspaces: int, s: int) -> Array:
-        """Return the bases that fit labels best; their closeness does not count."""
+        """Return the bases with the smallest residuals for given labels, as if λ were infinite."""
         like = self.linear.rows.like
         blank = moved_to(np.stack([np.eye(self.map.rank, s)] * n_subspaces), like, like.dtype)
         return update_exactly(replace(self.linear, lam=math.inf), blank, labels, 0)
 
     def _start_labels(self, plan: Plan, s: int, seed: int) -> Any:
-        """Label all samples from the start of the landmarks; nothing is larger than N×r.
+        """Find a start for the landmarks and label all samples by it; memory grows with N·r.
 
-        The labels, (n_samples, 1), stay where the rows are.
+        The labels, (n_samples, 1), stay with the rows.
         """
         rows = self.linear.rows
         if plan.init == "labels":
-            return moved_to(plan.given, rows.like)[:, None]
+            return moved_to(plan.given_start, rows.like)[:, None]
         landmarks = (self.map(self.map.landmarks) - self.working.mean) * self.working.scale
-        if plan.given is not None:
-            # Seeds are samples; the landmarks nearest to them take their place.
-            seeds = nearest_landmarks(rows.take(plan.given), landmarks)
-            plan = replace(plan, given=to_numpy(seeds))
+        if plan.given_start is not None:
+            # Seeds can be any samples: they are replaced by the nearest landmarks.
+            seeds = nearest_landmarks(rows.take(plan.given_start), landmarks)
+            plan = replace(plan, given_start=to_numpy(seeds))
         size = min(s, landmarks.shape[0] // plan.n_subspaces)
         start = plan.start(landmarks @ transpose(landmarks), size, seed, floor=0.0)
         return rows.reduce(label_block, landmarks, start, keep=True)[1]
@@ -214,12 +215,12 @@ class NystromProblem:
     def _in_feature_space(self, solution: Solution) -> KernelSolution:
         """Return a solution in the units of the data, spanned by the landmarks."""
         working = self.working
-        unit = working.unit(self.linear.lam)
-        history = [v / unit / unit + self.lost for v in solution.history]
-        value = solution.objective / unit / unit + self.lost
-        bases = working.outward(solution.frames)
+        unit = working.residual_unit(self.linear.lam)
+        history = [v / unit / unit + self.residual for v in solution.history]
+        value = solution.objective / unit / unit + self.residual
+        bases = working.to_data(solution.frames)
         coefs = [self.map.whitener @ bases[p, ...] for p in range(bases.shape[0])]
-        subspaces = KernelSubspaces([self.chosen] * len(coefs), coefs)
+        subspaces = KernelSubspaces([self.landmark_rows] * len(coefs), coefs)
         labels = solution.labels if self.linear.rows.in_memory else None
         return KernelSolution(
             subspaces, labels, value, tuple(history), (), solution.n_iter, solution.stopped
@@ -244,11 +245,13 @@ def _check_landmarks(
     return kernel, n_landmarks
 
 
-def lost_block(block: Array, dtype: Any, map_: NystromMap) -> tuple[float | None, None]:
-    """Return what of the samples of a block the landmarks do not span. A task."""
+def landmark_residual_block(
+    block: Array, dtype: Any, map_: NystromMap
+) -> tuple[float | None, None]:
+    """Return the sum of `NystromMap.residuals` over a block. A task."""
     X = np.asarray(block, dtype=dtype)
-    lost = float(np.sum(map_.lost(X, map_(X)), dtype=np.float64)) if len(X) else None
-    return lost, None
+    residual = float(np.sum(map_.residuals(X, map_(X)), dtype=np.float64)) if len(X) else None
+    return residual, None
 
 
 def nearest_landmarks(Z: Array, landmarks: Array) -> Array:
@@ -259,33 +262,34 @@ def nearest_landmarks(Z: Array, landmarks: Array) -> Array:
 
 
 def label_block(block: Any, landmarks: Array, start: KernelSubspaces | Array) -> tuple[None, Array]:
-    """Label rows by a start of the landmarks: subspaces, or labels of landmarks. A task.
+    """Label rows by the start that was found for the landmarks. A task.
 
-    A row goes to the nearest subspace, or gets the label of the nearest landmark.
+    If `start` holds subspaces, a row gets the nearest one. If it holds labels of the landmarks, a
+    row gets the label of the nearest landmark.
     """
     xp = namespace(landmarks)
-    parts = []
+    labels = []
     for which in row_slices(block.X.shape[0], block.size):
         Z = block.centred(which)
         if isinstance(start, KernelSubspaces):
-            parts.append(xp.argmax(start.energies(Z @ transpose(landmarks)), axis=1))
+            labels.append(xp.argmax(start.energies(Z @ transpose(landmarks)), axis=1))
         else:
-            labels = moved_to(start, landmarks)
-            parts.append(xp.take(labels, nearest_landmarks(Z, landmarks)))
-    return None, xp.concat(parts, axis=0)[:, None]
+            of_landmarks = moved_to(start, landmarks)
+            labels.append(xp.take(of_landmarks, nearest_landmarks(Z, landmarks)))
+    return None, xp.concat(labels, axis=0)[:, None]
 
 
 def leave_one_out_block(
     block: Any, labels: Array, n_subspaces: int, s: int
 ) -> tuple[LeaveOneOut, None]:
-    """Improve labels by leave-one-out residuals. A task for all rows at once."""
+    """Improve labels by leave-one-out residuals. A task for a block that holds all rows."""
     Z = block.centred(slice(0, block.X.shape[0]))
     return leave_one_out_labels(Z, labels[:, 0], n_subspaces, s), None
 
 
-def own_energy_block(block: Any, frames: Array, labels: Array) -> tuple[Any, None]:
-    """Return Σ ‖D_lᵀy‖² with the basis of each row, (1,), and the sizes. A task for all rows."""
+def assigned_energy_block(block: Any, frames: Array, labels: Array) -> tuple[Any, None]:
+    """Return Σ_i ‖D_lᵀy_i‖² for the label l of row i, (1,), and samples per subspace. A task."""
     xp = namespace(frames)
-    own = block.own_coefficients(frames, labels)
+    own = block.assigned_coefficients(frames, labels)
     counts = [int(c.shape[0]) for c in members_of(labels, frames.shape[0])]
     return (xp.reshape(float64_sum(own * own), (1,)), np.asarray(counts)), None

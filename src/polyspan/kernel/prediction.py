@@ -1,4 +1,4 @@
-"""What a fitted union of subspaces of a feature space can do: assign, measure, return, fill."""
+"""Methods of fitted kernel models: labels, distances, pre-images, filled missing entries."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from polyspan.arrays import (
     item_bytes,
     members_of,
     namespace,
+    restore_order,
     row_slices,
     transpose,
-    unsorted,
 )
-from polyspan.checks import listed, refuse_missing, validated
+from polyspan.checks import first_ten, refuse_missing, validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.sliced import row_source
 from polyspan.kernel._solve.subspaces import energies
 from polyspan.kernel.functions import Kernel
 from polyspan.kernel.preimages import Expansion, combination_weights, polish, preimages
-from polyspan.union.prediction import UnionPrediction, fills
+from polyspan.union.prediction import UnionPrediction, can_impute
 
 if TYPE_CHECKING:
     from polyspan.kernel.gram import ExactUnion
     from polyspan.kernel.nystrom import NystromMap
 
 #: The model that takes missing entries.
-INSTEAD = (
+MISSING_ADVICE = (
     "use polyspan.RobustMCKUSaL, which estimates kernel values from the observed entries, or "
     "impute them first"
 )
@@ -43,14 +43,15 @@ PRECOMPUTED = "a precomputed kernel must be complete"
 
 
 class FittedUnion:
-    """Subspaces of a feature space, and all that new samples are compared with.
+    """Subspaces of a feature space, and what is needed to compare new samples with them.
 
     `ExactUnion` describes samples by their kernel values with the training samples, `LowRankUnion`
-    by their coordinates. A chunk is such a description of some samples.
+    by their Nyström coordinates. In these methods a chunk is this description of a slice of the
+    samples.
     """
 
     def chunks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Describe samples chunk by chunk."""
+        """Yield (slice of the rows, their chunk) for all samples."""
         raise NotImplementedError
 
     def projections(self, chunk: Array) -> list[Array]:
@@ -58,11 +59,11 @@ class FittedUnion:
         raise NotImplementedError
 
     def squared_norms(self, X: Array, chunk: Array) -> Array:
-        """Return κ̃(z, z) of the samples X of a chunk."""
+        """Return κ̃(z, z) of the samples X, which belong to the chunk."""
         raise NotImplementedError
 
     def expansion_weights(self, projections: Array, p: int) -> Array:
-        """Return the weights of projections on subspace p over the training samples."""
+        """Return the weights over the training samples that give projections on subspace p."""
         raise NotImplementedError
 
     def training_values(self) -> Array:
@@ -74,10 +75,10 @@ class FittedUnion:
         return self.distances(X)
 
     def nearest(self, X: Array) -> Array:
-        """Return the nearest subspace of every sample; κ̃(z, z) is not needed."""
+        """Return the nearest subspace of every sample, for which κ̃(z, z) is not needed."""
         xp = namespace(X)
-        chunks = (energies(self.projections(chunk)) for _, chunk in self.chunks(X))
-        return xp.concat([xp.argmax(chunk, axis=1) for chunk in chunks])
+        captured = (energies(self.projections(chunk)) for _, chunk in self.chunks(X))
+        return xp.concat([xp.argmax(energy, axis=1) for energy in captured])
 
     def distances(self, X: Array) -> Array:
         """Return the distances of samples to all subspaces."""
@@ -90,7 +91,7 @@ class FittedUnion:
         return namespace(X).concat(parts, axis=0)
 
     def expansions(self, X: Array) -> Iterator[tuple[Array, Expansion]]:
-        """Yield (rows, the projections of these rows on their nearest subspace)."""
+        """Yield (indices of rows, projections of these rows on their nearest subspace)."""
         xp = namespace(X)
         G = self.training_values()
         for which, chunk in self.chunks(X):
@@ -109,14 +110,14 @@ def residual_norms(squared_norms: Array, energies: Array) -> Array:
 
 
 def slices_of(X: Array, n_numbers: int) -> list[slice]:
-    """Return slices of rows, each of which may take `n_numbers` numbers of memory."""
+    """Return slices of rows that fit in memory where every row takes `n_numbers` numbers."""
     bound = CHUNK_MAX_BYTES if is_host(X) else DEVICE_CHUNK_BYTES
     return row_slices(X.shape[0], max(1, bound // (n_numbers * item_bytes(X))))
 
 
 @dataclass(frozen=True)
 class LowRankUnion(FittedUnion):
-    """Subspaces of the coordinates of a Nyström map."""
+    """Subspaces in the coordinates of a Nyström map."""
 
     map: NystromMap
     mean: Array
@@ -134,7 +135,7 @@ class LowRankUnion(FittedUnion):
         return self.map.kernel
 
     def chunks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield coordinates of samples, about their mean."""
+        """Yield coordinates of samples, minus the mean of the training samples."""
         for which in slices_of(X, 8 * self.map.landmarks.shape[0]):
             yield which, self.map(X[which, :]) - self.mean
 
@@ -143,8 +144,8 @@ class LowRankUnion(FittedUnion):
         return [chunk @ self.bases[p, ...] for p in range(self.n_subspaces)]
 
     def squared_norms(self, X: Array, chunk: Array) -> Array:
-        """Return κ̃(z, z); what the landmarks do not span counts as residual."""
-        return namespace(X).vecdot(chunk, chunk) + self.map.lost(X, chunk + self.mean)
+        """Return κ̃(z, z), including the part that the landmarks do not span."""
+        return namespace(X).vecdot(chunk, chunk) + self.map.residuals(X, chunk + self.mean)
 
     def expansion_weights(self, projections: Array, p: int) -> Array:
         """Return weights over the landmarks."""
@@ -176,14 +177,14 @@ class KernelUnion(UnionPrediction):
         return hasattr(self, "_union")
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
-        """Check the data; the message for NaN names the model that takes it."""
-        X = validated(
+        """Check the data; the error for NaN names the model that takes missing entries."""
+        X = validate_samples(
             self, X, reset=reset, method=method, fitted="subspace_distances_", double=True
         )
         if self._takes_missing:
             _check_rows_observed(X)
         else:
-            refuse_missing(self, X, PRECOMPUTED if self.kernel == "precomputed" else INSTEAD)
+            refuse_missing(self, X, PRECOMPUTED if self.kernel == "precomputed" else MISSING_ADVICE)
         return X
 
     def _nearest(self, X: Array) -> Array:
@@ -229,7 +230,7 @@ class KernelUnion(UnionPrediction):
     def _check_preimage(self) -> None:
         """Raise an error where the kernel has no pre-images."""
         check_is_fitted(self)
-        kernel = self._union.kernel  # not that of the parameters, which may have been set anew
+        kernel = self._union.kernel  # the parameters may have been changed since the fit
         if kernel is None:
             raise ValueError(
                 "kernel='precomputed' has no pre-image, since the samples are not known: "
@@ -251,12 +252,12 @@ class KernelUnion(UnionPrediction):
                 found = polish(kernel, found, point.weights, Y)
             members.append(rows)
             parts.append(found)
-        return unsorted(members, parts)
+        return restore_order(members, parts)
 
-    @available_if(fills)  # type: ignore[untyped-decorator]
+    @available_if(can_impute)  # type: ignore[untyped-decorator]
     @as_samples
     def impute(self, X: Any) -> Array:
-        """Fill what is missing and keep every observed entry as it is.
+        """Fill the missing entries and keep every observed entry as it is.
 
         Parameters
         ----------
@@ -279,9 +280,9 @@ class KernelUnion(UnionPrediction):
 
 
 def _check_rows_observed(X: Array) -> None:
-    blank = np.flatnonzero(np.isnan(X).all(axis=1))
-    if len(blank):
+    empty = np.flatnonzero(np.isnan(X).all(axis=1))
+    if len(empty):
         raise ValueError(
-            f"{len(blank)} of {len(X)} samples have no observed entry (rows {listed(blank)}): "
+            f"{len(empty)} of {len(X)} samples have no observed entry (rows {first_ten(empty)}): "
             "nothing is known about them; leave them out"
         )

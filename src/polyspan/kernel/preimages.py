@@ -1,16 +1,17 @@
-"""From a point of the feature space back to the input space (Sec. IV-C).
+"""Pre-images: from a point of the feature space back to the input space (Sec. IV-C).
 
-A point is given by the weights χ of its expansion P = Σ χ_i φ(y_i) over the training samples.
+A point P of the feature space is given by weights χ over the training samples: P = Σ χ_i φ(y_i).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, device, machine_epsilon, namespace, unsorted
+from polyspan.arrays import Array, device, machine_epsilon, namespace, restore_order
 from polyspan.kernel.functions import Kernel
 
-# Steps of the fixed-point iteration for the Gaussian kernel, and when it has settled.
+# Most steps of the fixed-point iteration for the Gaussian kernel, and the relative change at which
+# it has converged.
 FIXED_POINT_STEPS = 100
 FIXED_POINT_TOL = 1e-7
 
@@ -28,7 +29,7 @@ class Expansion:
 
     @classmethod
     def of(cls, weights: Array, G: Array) -> Expansion:
-        """Expand over samples with the (uncentred) kernel matrix G."""
+        """Compute the inner products from the training samples' (uncentred) kernel matrix G."""
         products = weights @ G
         return cls(weights, products, namespace(weights).vecdot(weights, products))
 
@@ -47,7 +48,7 @@ def combination_weights(kernel: Kernel, point: Expansion, diagonal: Array) -> Ar
         return point.weights
     xp = namespace(point.weights)
     squares = xp.where(point.squares > 0, point.squares, 1.0)[:, None]
-    # (d-1)/d of an odd d: an even power of an odd root, so the sign goes.
+    # For an odd degree d, the power (d-1)/d is an even power of an odd root, which is not negative.
     ratios = xp.abs(point.products / squares) ** ((degree - 1) / degree)
     return point.weights * ratios
 
@@ -60,18 +61,19 @@ def preimages(
     *,
     corrected: bool = True,
 ) -> Array:
-    """Return Σ e_i y_i of every point, entry by entry where samples have holes.
+    """Return the pre-image Σ e_i y_i of every point; missing entries of y_i count as 0.
 
     Parameters
     ----------
     e : array of shape (n, n_training)
+        From `combination_weights`.
     Y : array of shape (n_training, n_features)
-        Zeros where nothing was observed.
+        The training samples, 0 where an entry is missing.
     observed : boolean array of the shape of Y, default=None
-        None: all entries.
+        Which entries of Y are observed; None: all.
     corrected : bool, default=True
-        Whether dot-product kernels get the factor N/|r_u| for the samples that lack entry u; the
-        paper has it for the Gaussian kernel only.
+        Whether entry u of a pre-image is multiplied by N/|r_u|, for |r_u| samples of N that have
+        this entry, also with dot-product kernels. The paper does it for the Gaussian kernel only.
     """
     xp = namespace(e)
     sums = e @ Y
@@ -98,17 +100,17 @@ def polish(
     xp = namespace(start)
     z, values = start, weights * kernel(start, Y)
     reached = xp.sum(values, axis=1)
-    left = xp.arange(start.shape[0], device=device(start))
-    going = reached > 0
-    rows, ends = [], []
+    rows = xp.arange(start.shape[0], device=device(start))
+    moving = reached > 0
+    finished_rows, finished = [], []
     for _ in range(max_iter):
-        # Rows that have settled are put aside; the others go on among themselves.
-        over, on = xp.nonzero(~going)[0], xp.nonzero(going)[0]
-        rows.append(xp.take(left, over))
-        ends.append(xp.take(z, over, axis=0))
-        left, reached = xp.take(left, on), xp.take(reached, on)
-        z, values, weights = (xp.take(a, on, axis=0) for a in (z, values, weights))
-        if left.shape[0] == 0:
+        # Only the rows that still move are iterated; the others are stored.
+        done, active = xp.nonzero(~moving)[0], xp.nonzero(moving)[0]
+        finished_rows.append(xp.take(rows, done))
+        finished.append(xp.take(z, done, axis=0))
+        rows, reached = xp.take(rows, active), xp.take(reached, active)
+        z, values, weights = (xp.take(a, active, axis=0) for a in (z, values, weights))
+        if rows.shape[0] == 0:
             break
         stepped = (values @ Y) / reached[:, None]
         new_values = weights * kernel(stepped, Y)
@@ -118,12 +120,12 @@ def polish(
         z = xp.where(better[:, None], stepped, z)
         values = xp.where(better[:, None], new_values, values)
         reached = xp.where(better, new, reached)
-        going = better & (moved > tol * xp.linalg.vector_norm(z, axis=1))
-    return unsorted([*rows, left], [*ends, z])
+        moving = better & (moved > tol * xp.linalg.vector_norm(z, axis=1))
+    return restore_order([*finished_rows, rows], [*finished, z])
 
 
 def _away_from_zero(total: Array) -> Array:
-    """Keep denominators from vanishing: there the point has no pre-image near the samples."""
+    """Keep denominators away from 0, where a point has no pre-image near the samples."""
     xp, tiny = namespace(total), machine_epsilon(total)
     return xp.where(
         xp.abs(total) < tiny,

@@ -24,18 +24,18 @@ from polyspan.progress import FitProgress
 
 
 def incomplete_problem(model: KernelUnion, X: Array, plan: Plan) -> tuple[GramProblem, Plan]:
-    """Return the problem of samples with NaN, and where its starts come from.
+    """Return the problem of samples with NaN, and its plan with the distances of the start.
 
     Kernel values are estimated, and their matrix is mended. Without any NaN the problem is that of
     complete samples.
     """
     kernel = kernel_of(model)
-    assert kernel is not None  # models of incomplete samples take no "precomputed"
-    known = {"leave_one_out": plan.leave_one_out, "incomplete": True}
+    assert kernel is not None  # models of incomplete samples do not accept "precomputed"
+    options = {"leave_one_out": plan.leave_one_out, "incomplete": True}
     estimate = estimate_kernel(kernel, X)
     if not np.isnan(X).any():
         G = matrix_of(kernel, X)
-        return GramProblem.of(G, kernel, X, fill=estimate.fill, **known), plan
+        return GramProblem.of(G, kernel, X, fill=estimate.fill, **options), plan
     if plan.init == "spectral":
         plan = replace(plan, distances=estimate_feature_distances(kernel, X))
     if estimate.n_unrelated:
@@ -48,7 +48,7 @@ def incomplete_problem(model: KernelUnion, X: Array, plan: Plan) -> tuple[GramPr
         check_kernel_matrix(estimate.values, kernel.name), float(model.delta_min), relative=True
     )
     problem = GramProblem.of(
-        mended.G, kernel, X, gram=mended.G, signs=mended.signs, fill=estimate.fill, **known
+        mended.G, kernel, X, gram=mended.G, signs=mended.signs, fill=estimate.fill, **options
     )
     return problem, plan
 
@@ -56,9 +56,9 @@ def incomplete_problem(model: KernelUnion, X: Array, plan: Plan) -> tuple[GramPr
 class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     """Learn subspaces of a kernel's feature space from samples with NaN (rMC-KUSaL).
 
-    Kernel values are estimated from the entries that two samples have in common, the kernel matrix
-    is mended where that leaves it indefinite, and the rest is `MCKUSaL`. Without any NaN the two
-    are the same.
+    Kernel values are estimated from the entries that are observed in both samples. The estimated
+    kernel matrix can be indefinite and is then mended: the sign of negative eigenvalues is flipped.
+    From there on the algorithm is that of `MCKUSaL`; without any NaN the results are the same.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
 residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         As for `MCKUSaL`.
     kernel : {"rbf", "poly", "linear"}, default="rbf"
-        The kernels whose values can be estimated.
+        The kernel function: one of those whose values can be estimated.
     delta_min : float, default=1e-6
         Eigenvalues of the estimated kernel matrix that are zero are set to this fraction of the
         largest.
     preimage : {"corrected", "paper"}, default="corrected"
         For "poly" and "linear": "paper" sums over the samples in which an entry was observed,
         "corrected" also divides by their fraction, as the paper does for the Gaussian kernel only.
-        Without it every entry comes out too small; on USPS digits with 20 % missing the correction
-        lowers the error of denoising from .224 to .196.
+        Without this division every entry is too small. On USPS digits with 20 % missing the
+        correction lowers the error of denoising from .224 to .196.
 
     Attributes
     ----------
@@ -82,11 +82,12 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
 
     Notes
     -----
-    The estimated kernel matrix G is mended by flipping its negative eigenvalues, which is a product
-    with S = U sign(Λ)Uᵀ; kernel values of new samples are multiplied by S too. κ(z, z) of a new
-    sample with holes is an estimate that the projection may exceed: its distance is then 0. With
-    "poly" and "linear" filled-in entries can be worse than the mean of their column
-    (`RobustMiCUSaL` fills better there). Memory: a few times N² numbers, two of which are kept.
+    To flip the negative eigenvalues of the kernel matrix is to multiply it by S = U sign(Λ)Uᵀ;
+    kernel values of new samples are multiplied by S too. κ(z, z) of an incomplete new sample is an
+    estimate that can be smaller than the squared norm of its projection: the distance is then 0.
+    With "poly" and "linear", filled entries can be worse than the mean of their column
+    (`RobustMiCUSaL` fills better there). Memory: a few times N² numbers; the fitted model keeps two
+    N×N matrices.
 
     See Also
     --------

@@ -1,6 +1,6 @@
-"""Where the starts of a fit come from: given labels or seeds, GKIOP, or spectral clustering.
+"""Starts of a fit: given labels or seeds, GKIOP, or spectral clustering.
 
-"spectral" clusters a nearest-neighbour graph of the samples in the feature space.
+Spectral clustering works on a nearest-neighbour graph of the samples in the feature space.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from polyspan.kernel.functions import feature_distances
 if TYPE_CHECKING:
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
 
-# Starts of k-means in the embedding, which has as few coordinates as there are subspaces.
+# Starts of k-means in the embedding, which has one coordinate per subspace.
 KMEANS_STARTS = 10
-# Eigenvalues nearest to it are sought: just below 0, where the matrix can still be factorised.
+# The eigensolver finds the eigenvalues nearest to this shift. It is just below 0, where the shifted
+# matrix can still be factorised.
 SHIFT = -1e-5
 # Below this many nodes a dense eigensolver is as fast.
 DENSE_BELOW = 500
@@ -40,7 +41,7 @@ ZERO = 1e-13
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit is asked for: size, starts and rules."""
+    """Checked parameters of a fit: sizes, starts and stopping rules."""
 
     n_subspaces: int
     rules: KernelRules
@@ -48,12 +49,12 @@ class Plan:
     """"gkiop", "spectral" or "labels"."""
     n_starts: int = 1
     n_neighbors: int = 1
-    given: np.ndarray | None = None
-    """Labels, or seeds of GKIOP, that the user gave."""
+    given_start: np.ndarray | None = None
+    """Labels, or seeds of GKIOP, that the user passed."""
     leave_one_out: bool = False
     n_jobs: int | None = None
     distances: np.ndarray | None = None
-    """Between the samples, for "spectral"; None: those of the kernel matrix."""
+    """Distances between the samples, for "spectral"; None: from the kernel matrix."""
 
     def start(self, G: Array, size: int, seed: int, floor: float) -> KernelSubspaces | Array:
         """Return the start of one run on a centred kernel matrix: subspaces, or labels.
@@ -61,12 +62,12 @@ class Plan:
         `size` is the number of samples that GKIOP gathers for each subspace.
         """
         if self.init == "labels":
-            assert self.given is not None
-            return self.given
+            assert self.given_start is not None
+            return self.given_start
         if self.init == "spectral":
             distances = feature_distances(G) if self.distances is None else self.distances
             return spectral_labels(distances, self.n_subspaces, self.n_neighbors, seed)
-        seeds = self.given
+        seeds = self.given_start
         if seeds is None:
             rng = np.random.RandomState(seed)
             seeds = rng.choice(G.shape[0], self.n_subspaces, replace=False)
@@ -74,9 +75,9 @@ class Plan:
 
 
 def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int) -> Plan:
-    """Return what the parameters of a model ask for, checked against the number of samples."""
+    """Check the parameters of a model against the number of samples, and return its plan."""
     check_sizes(model.n_subspaces, model.subspace_dim, n_samples)
-    init, given = _given_start(model, n_samples)
+    init, given = _check_given_start(model, n_samples)
     n_starts = 8 if init == "gkiop" else 1
     if given is not None and model.n_init not in ("auto", 1):
         warn_user(f"one start is given: n_init={model.n_init} is not used", RuntimeWarning)
@@ -101,7 +102,7 @@ def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int) -> Plan:
 
 
 def check_sizes(n_subspaces: int, subspace_dim: int, n_samples: int) -> None:
-    """Raise an error where there are fewer samples than directions."""
+    """Raise an error where there are fewer samples than basis vectors."""
     if subspace_dim * n_subspaces > n_samples:
         raise ValueError(
             f"n_samples={n_samples} is fewer than n_subspaces * subspace_dim = {n_subspaces} * "
@@ -110,8 +111,8 @@ def check_sizes(n_subspaces: int, subspace_dim: int, n_samples: int) -> None:
         )
 
 
-def _given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarray | None]:
-    """Check the labels, or the seeds of GKIOP, that the user gave to start from."""
+def _check_given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarray | None]:
+    """Check the labels, or the seeds of GKIOP, that the user passed; return the kind and them."""
     if not isinstance(model.init, str):
         require_dispatch(init=model.init)
         labels = to_numpy(model.init)
@@ -146,7 +147,7 @@ def _given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarra
 
 
 def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr_array:
-    """Join every sample to its nearest ones, by edges of the weight exp(-d²/(σ_iσ_j)).
+    """Return the graph of nearest neighbours, with edges of the weight exp(-d²/(σ_iσ_j)).
 
     σ_i is the distance of sample i to its last neighbour, so that sparse and dense regions are
     treated alike (the local scaling of Zelnik-Manor and Perona).
@@ -155,16 +156,16 @@ def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr
     with plain_settings():
         nearest = NearestNeighbors(n_neighbors=n, metric="precomputed").fit(distances)
         graph = nearest.kneighbors_graph(mode="distance").tocoo()
-    # A neighbour at distance 0 is an edge too, which a sparse matrix must hold explicitly.
+    # A neighbour at distance 0 is an edge too: distances come from the full matrix.
     rows, columns, lengths = graph.row, graph.col, distances[graph.row, graph.col]
     sigma = np.zeros(len(distances))
     np.maximum.at(sigma, rows, lengths)
-    # Samples with more duplicates than neighbours have no scale: they take the smallest there is.
+    # Samples whose neighbours are all duplicates have σ = 0: they get the smallest positive σ.
     smallest = sigma.min(where=sigma > 0, initial=np.inf)
     sigma = np.where(sigma > 0, sigma, smallest if np.isfinite(smallest) else 1.0)
     weights = np.exp(-(lengths**2) / (sigma[rows] * sigma[columns]))
-    joined = scipy.sparse.csr_array((weights, (rows, columns)), shape=distances.shape)
-    return (joined + joined.T) / 2
+    directed = scipy.sparse.csr_array((weights, (rows, columns)), shape=distances.shape)
+    return (directed + directed.T) / 2
 
 
 def spectral_labels(

@@ -1,4 +1,4 @@
-"""Mixtures of low-rank Gaussians, and tables that are filled by them."""
+"""Mixtures of low-rank Gaussians, and an imputer that fills tables with them."""
 
 from polyspan.mixture.imputer import SubspaceImputer
 from polyspan.mixture.mixture import SubspaceMixture

@@ -1,4 +1,4 @@
-"""How a table is filled once the models are known: units of the columns, predictions, variances."""
+"""Fill a table with fitted models: scaling of the columns, predictions, variances."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from polyspan.mixture._solve.gaussians import (
 from polyspan.mixture.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 
-# Rows whose hidden entries calibrate the variances, and how many entries with errors as predicted
-# are added to them.
+# Number of rows whose hidden entries calibrate the variances, and weight of the uncalibrated
+# variances, in hidden entries.
 CALIBRATION_ROWS, CALIBRATION_PRIOR = 200, 20.0
 # Columns with a higher kurtosis than this (3 for a Gaussian) are scaled down.
 MOST_KURTOSIS = 100.0
@@ -31,10 +31,10 @@ class Scaling:
 
     mean: np.ndarray
     spread: np.ndarray
-    """Standard deviation; of constant columns the power of two below their entries, or ½ for 0."""
+    """Standard deviation; for constant columns the power of two below their entries, or ½ for 0."""
     scale: np.ndarray
-    """What features are divided by: more than their spread where that comes from a few entries far
-    out, which would otherwise decide on the subspaces."""
+    """Divisor of each feature: its spread, or more where the spread comes from a few outliers,
+    which would otherwise determine the subspaces."""
     least: np.ndarray
     most: np.ndarray
 
@@ -43,7 +43,7 @@ class Scaling:
         """Measure a table in which every column has an observed entry."""
         X = np.asarray(X, dtype=np.float64)
         least, most = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-        # Powers of entries like 1e200 or 1e-200 overflow or vanish; powers of their ratios do not.
+        # Powers of entries like 1e200 or 1e-200 overflow or become 0; after division they do not.
         unit = np.ldexp(1.0, np.frexp(np.maximum(np.abs(least), np.abs(most)))[1] - 1)
         X = X / unit
         mean, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
@@ -56,51 +56,53 @@ class Scaling:
     def standardise(self, X: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
         """Return standardised features."""
         standardised = np.asarray((X - self.mean) / self.scale, dtype=dtype)
-        # A column that was constant has no unit to measure new entries in.
+        # A column that was constant in `fit` has no spread to scale new entries by.
         standardised[:, self.least == self.most] *= 0
         return standardised
 
 
 @dataclass(frozen=True)
 class Fill:
-    """A way to fill tables."""
+    """All that is needed to fill a table: scaling, models and shrinkage of their predictions."""
 
     scaling: Scaling
     models: tuple[SubspaceMixture, ...]
     """Empty where the mean of the column is the best prediction."""
     slopes: np.ndarray
-    """How far to go from the mean of every column towards the prediction."""
+    """From 0 (fill with the mean of the column) to 1 (with the prediction), for every column."""
     sizes: tuple[int, int]
+    """Number and dimension of the subspaces."""
     error: float
+    """Root mean squared error of the hidden entries, on standardised features."""
     stretch: float = 1.0
     """Factor of the variances, which makes them match the errors of hidden entries."""
 
     def impute(self, X: np.ndarray) -> np.ndarray:
-        """Fill the NaN of a table, within the range of the column in `fit`."""
+        """Fill the NaN of a table with values in the range of the column in `fit`."""
         scaling = self.scaling
         expected = self._mean_prediction(scaling.standardise(X)) * self.slopes
         filled = np.clip(expected * scaling.scale + scaling.mean, scaling.least, scaling.most)
         return np.asarray(np.where(np.isnan(X), filled.astype(X.dtype), X))
 
     def standard_deviations(self, X: np.ndarray) -> np.ndarray:
-        """Return the standard deviation of what is missing, and 0 elsewhere."""
+        """Return the standard deviation of the missing entries, and 0 for observed ones."""
         variance = self.stretch * self._variances(self.scaling.standardise(X))
         varies = self.scaling.least < self.scaling.most
         spread = np.sqrt(variance) * self.scaling.scale
         return np.asarray(np.where(np.isnan(X) & varies, spread, 0.0))
 
     def calibration(self, standardised: np.ndarray, hidden: np.ndarray) -> float:
-        """Return squared errors over predicted variances of hidden standardised entries."""
+        """Return the ratio of squared errors to predicted variances of hidden entries."""
         rows = np.unique(np.linspace(0, len(standardised) - 1, CALIBRATION_ROWS).astype(int))
         truth, hidden = standardised[rows], hidden[rows]
-        seen = np.where(hidden, np.nan, truth)
-        errors = self._mean_prediction(seen) * self.slopes - truth
-        variances = self._variances(seen)[hidden]
+        visible = np.where(hidden, np.nan, truth)
+        errors = self._mean_prediction(visible) * self.slopes - truth
+        variances = self._variances(visible)[hidden]
         prior = CALIBRATION_PRIOR * float(variances.mean()) if len(variances) else 1.0
         return float((np.sum(errors[hidden] ** 2) + prior) / (variances.sum() + prior))
 
     def _mean_prediction(self, X: np.ndarray) -> np.ndarray:
-        """Return the mean of what the models expect in standardised features."""
+        """Return the mean of the predictions of all models, in standardised features."""
         if not self.models:
             return np.zeros_like(X)
         found = (posterior_means(X, model.mean_, gaussians_of(model))[0] for model in self.models)
@@ -114,22 +116,23 @@ class Fill:
             total += per_row(X, model.mean_, gaussians, partial(_entry_variances, gaussians))[0]
         if not self.models:
             total += 1.0
-        # What the slope does not take over from the prediction stays uncertain.
+        # The fraction 1 - slope of the prediction is replaced by the mean of the column, and so has
+        # the variance of the column.
         variance = total / max(1, len(self.models))
-        whole = (self.scaling.spread / self.scaling.scale) ** 2
-        return np.asarray(self.slopes**2 * variance + (1.0 - self.slopes) ** 2 * whole)
+        column_variance = (self.scaling.spread / self.scaling.scale) ** 2
+        return np.asarray(self.slopes**2 * variance + (1.0 - self.slopes) ** 2 * column_variance)
 
 
-def _entry_variances(gaussians: Gaussians, part: Posterior) -> tuple[np.ndarray]:
-    """Return the variance of every entry, given what was observed; 0 for complete rows."""
-    if part.group is None:
-        return (np.zeros_like(part.values),)
-    responsibilities = soft_assign(part.joint)[0]
-    first = np.zeros_like(part.values)
+def _entry_variances(gaussians: Gaussians, posterior: Posterior) -> tuple[np.ndarray]:
+    """Return the variance of every entry, given the observed ones; 0 for complete rows."""
+    if posterior.group is None:
+        return (np.zeros_like(posterior.values),)
+    responsibilities = soft_assign(posterior.joint)[0]
+    first = np.zeros_like(posterior.values)
     second = np.zeros_like(first)
     for p, W in enumerate(gaussians.factors):
-        mean = gaussians.means[p] + part.factors[p] @ gaussians.bases[p].T
-        covariances = posterior_covariances(part.group, gaussians, p)
+        mean = gaussians.means[p] + posterior.factors[p] @ gaussians.bases[p].T
+        covariances = posterior_covariances(posterior.group, gaussians, p)
         n_pairs = W.shape[1] ** 2  # none where there are no directions
         pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), n_pairs)
         variances = (pairs @ covariances.reshape(n_pairs, covariances.shape[2])).T

@@ -30,44 +30,46 @@ from polyspan.mixture.size_search import choose_fill, sizes_to_try
 
 
 class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Fill missing entries with what a mixture of subspaces expects of them.
+    """Fill missing entries with their expected values under a mixture of subspaces.
 
-    A drop-in for `KNNImputer` and `IterativeImputer`. Features are scaled to unit variance. Number
-    and dimension of the subspaces are those that predict hidden entries best; few samples get one
-    subspace. The hidden entries also decide, for every feature, how far the prediction is shrunk
-    to the mean of the column.
+    It can replace scikit-learn's `KNNImputer` and `IterativeImputer`. Features are scaled to unit
+    variance. `fit` hides some observed entries and chooses the number and the dimension of the
+    subspaces that predict these best; tables with few samples get one subspace. The hidden entries
+    also decide, for every feature, how far the prediction is shrunk to the mean of the column.
 
     Parameters
     ----------
     n_subspaces : int or "auto", default="auto"
+        Number of subspaces; "auto": chosen by hidden entries.
     subspace_dim : int or "auto", default="auto"
-        "auto": chosen by hidden entries.
+        Dimension of each subspace; "auto": chosen by hidden entries.
     n_fits : int, default=3
-        Mixtures, from different starts, whose predictions are averaged; one where L=1. Each
-        costs the same; a third one gains about 1 % on digits.
+        Number of mixtures, from different starts, whose predictions are averaged; with one subspace
+        there is one. Each takes the same time; the third gains about 1 % on digits.
     missing_values : int, float, np.nan, None or pandas.NA, default=np.nan
-        What marks a missing entry; any of the last three stands for all of them.
+        What marks a missing entry; each of the last three stands for all three.
     add_indicator : bool, default=False
         Add columns that say where entries were missing, as `MissingIndicator` does.
     keep_empty_features : bool, default=False
         Keep columns without any observed entry, filled with 0, instead of dropping them.
     random_state : int, RandomState instance or None, default=0
-        Draws the hidden entries and the starts.
+        Seed of the hidden entries and of the starts.
 
     Attributes
     ----------
     n_subspaces_, subspace_dim_ : int
         The sizes that were chosen.
     held_out_error_ : float
-        Root mean squared error of the hidden entries, on standardised features: below 1 is better
-        than the mean of the column.
+        Root mean squared error of the hidden entries, on standardised features: a value below 1 is
+        better than the mean of the column.
     indicator_ : MissingIndicator or None
+        Adds the columns of `add_indicator`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
     See Also
     --------
-    SubspaceMixture : the model inside, with all its settings.
+    SubspaceMixture : the model that this class fits, with all its settings.
 
     Examples
     --------
@@ -140,7 +142,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Fill the missing entries; observed ones stay as they are.
+        """Fill the missing entries; observed entries do not change.
 
         Parameters
         ----------
@@ -160,23 +162,23 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             out = out[:, self._seen]
         if self.indicator_ is not None:
             with plain_settings():
-                marks = self.indicator_.transform(X)
-            out = np.hstack([out, marks.astype(out.dtype)])
+                indicators = self.indicator_.transform(X)
+            out = np.hstack([out, indicators.astype(out.dtype)])
         return np.asarray(out)
 
     def _warn_about_sizes(self, n_samples: int, n_features: int) -> None:
-        """Warn where the table is too small for the sizes that were asked for."""
+        """Warn where the table is too small for the given sizes."""
         for name in ("n_subspaces", "subspace_dim"):
-            asked, used = getattr(self, name), getattr(self, f"{name}_")
-            if asked != "auto" and used < asked:
+            wanted, used = getattr(self, name), getattr(self, f"{name}_")
+            if wanted != "auto" and used < wanted:
                 warn_user(
-                    f"{name}={asked} is too large for {n_samples} rows and {n_features} columns "
+                    f"{name}={wanted} is too large for {n_samples} rows and {n_features} columns "
                     f"with entries: {used} is used"
                 )
 
     @as_samples
     def impute_std(self, X: Any) -> np.ndarray:
-        """Return how uncertain every filled entry is.
+        """Return the standard deviation of every filled entry.
 
         Parameters
         ----------
@@ -189,7 +191,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Standard deviation of the missing entries given the observed ones, in the units of the
             column, scaled to match the errors of entries that `fit` hid; 0 for observed entries
             and in columns that were constant in `fit`, NaN in columns that were never observed.
-            There is one column for each of X, whatever `transform` drops or adds.
+            The columns are those of X, whatever `transform` drops or adds.
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
@@ -219,7 +221,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         given = X
         with naming_columns(given):
             X = check_array(
-                _without_marks(X) if lenient else X,
+                _nan_for_none(X) if lenient else X,
                 dtype=FLOAT_DTYPES,
                 ensure_all_finite="allow-nan" if lenient else True,
                 input_name="X",
@@ -231,8 +233,8 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(X)
 
     def _takes_nan(self) -> bool:
-        mark = self.missing_values
-        return mark is None or is_pandas_na(mark) or is_scalar_nan(mark)
+        marker = self.missing_values
+        return marker is None or is_pandas_na(marker) or is_scalar_nan(marker)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -240,11 +242,11 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _without_marks(X: Any) -> Any:
-    """Return NaN for None and pandas' NA, which stay objects where a table mixes types."""
-    kinds = getattr(X, "dtypes", None)
-    kinds = [getattr(X, "dtype", None)] if kinds is None else list(kinds)
-    if isinstance(X, list | tuple) or any(kind == np.dtype(object) for kind in kinds if kind):
+def _nan_for_none(X: Any) -> Any:
+    """Replace None and pandas' NA, which a table of mixed types holds as objects, by NaN."""
+    dtypes = getattr(X, "dtypes", None)
+    dtypes = [getattr(X, "dtype", None)] if dtypes is None else list(dtypes)
+    if isinstance(X, list | tuple) or any(dtype == np.dtype(object) for dtype in dtypes if dtype):
         table = np.array(X, dtype=object)
         empty = np.frompyfunc(lambda entry: entry is None or is_pandas_na(entry), 1, 1)(table)
         return np.where(np.asarray(empty, dtype=bool), np.nan, table)

@@ -17,7 +17,7 @@ from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage
 from polyspan.mixture.prediction import MixturePrediction, fitted_attributes, gaussians_of
-from polyspan.mixture.starts import Problem, annealed_start, pool
+from polyspan.mixture.starts import Problem, annealed_start, fit_pooled
 from polyspan.progress import FitProgress
 from polyspan.union.plan import CONSTRAINTS
 
@@ -34,48 +34,52 @@ class SubspaceMixture(MixturePrediction):
     .. math:: \sum_i \log \sum_l \pi_l N(x_i; \mu_l, C_l)
               - \kappa \sum_l \mathrm{KL}\big(N(0, P) \,\|\, N(0, C_l)\big)
 
-    by expectation-maximisation, over the observed entries where some are missing; it never falls.
-    P is the pooled covariance of all samples, and κ the `closeness`: the covariance of a subspace
-    is shrunk as if it had κ more samples, drawn from the pooled Gaussian.
+    by expectation-maximisation (EM). Where entries are missing, the density is that of the observed
+    entries. The value never falls from one iteration to the next. P is the pooled covariance of all
+    samples, and κ the `closeness`: the covariance of a subspace is shrunk as if the subspace had κ
+    more samples, drawn from the pooled Gaussian.
 
     Parameters
     ----------
     n_subspaces : int, default=3
         Number L of subspaces.
     subspace_dim : int, default=1
-        Dimension s of each; 0 for round Gaussians, n_features - 1 for any covariance.
+        Dimension s of each, from 0 (round Gaussians) to n_features - 1 (any covariance).
     closeness : float, default=1.0
-        κ, in samples. 0 is maximum likelihood, a large one makes all covariances equal.
+        κ ≥ 0, in samples. 0 is maximum likelihood; a large value makes all covariances equal.
     affine : bool, default=True
-        Whether every subspace has a mean of its own; otherwise all go through the mean of the
-        samples.
+        Whether every subspace has its own mean; otherwise all go through the mean of the samples.
     center : bool, default=True
-        With `affine=False`: whether that is the mean of the observed entries, or the origin.
+        With `affine=False`: whether all subspaces go through the mean of the observed entries, or
+        through the origin.
     noise : {"subspace", "shared"} or float, default="subspace"
-        σ_l² of each subspace or one for all, learned; a number is a known standard deviation.
+        "subspace" learns one noise variance σ_l² per subspace, "shared" one for all subspaces. A
+        number is the known standard deviation of the noise.
     n_init : int, default=1
-        Number of starts, of which the one with the highest value is kept.
+        Number of starts, of which the one with the highest penalised log-likelihood is kept.
     anneal_steps : int, default=20
-        Steps of the start in which memberships go from soft to those of the model.
+        Number of annealed steps before EM, in which responsibilities go from soft to those of the
+        model.
     anneal_start : float, default=0.1
-        Inverse temperature of the first of them; the last is 1.
+        Inverse temperature of the first annealed step, between 0 and 1; that of the last is 1.
     max_iter : int, default=100
-        Most iterations of EM.
+        Largest number of EM iterations.
     tol : float, default=1e-5
-        EM has converged when an iteration gains no more than this per observed entry.
+        EM has converged when an iteration raises the penalised log-likelihood by no more than this
+        per observed entry.
     warm_start : bool, default=False
-        Whether a second `fit` starts from what the first has learned, without annealing.
+        Whether a second `fit` starts from the result of the first, without annealing.
     random_state : int, RandomState instance or None, default=None
-        Draws the starts.
+        Seed of the starts.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_subspaces,)
-        π_l.
+        π_l: probabilities of the subspaces.
     means_ : ndarray of shape (n_subspaces, n_features)
         μ_l; all equal to `mean_` without `affine`.
     bases_ : ndarray of shape (n_subspaces, n_features, subspace_dim)
-        Orthonormal bases D_l, by falling variance.
+        Orthonormal bases D_l, their columns sorted by decreasing variance.
     variances_ : ndarray of shape (n_subspaces, subspace_dim)
         v_l: variance along the basis, beyond the noise.
     noise_variances_ : ndarray of shape (n_subspaces,)
@@ -85,13 +89,13 @@ class SubspaceMixture(MixturePrediction):
     labels_ : ndarray of shape (n_samples,)
         The most probable subspace of every training sample.
     log_likelihood_ : float
-        What is maximised, at the end: of all samples, with the penalty.
+        The penalised log-likelihood of all samples, which EM maximises, at its end.
     log_likelihood_history_ : ndarray
         The same at the start of EM and after every iteration; never falls.
     n_iter_ : int
-        Iterations of EM.
+        Number of EM iterations.
     converged_ : bool
-        Whether it ended by `tol`.
+        Whether EM stopped by `tol`.
     n_features_in_, feature_names_in_ : as in all of scikit-learn
 
     See Also
@@ -101,12 +105,13 @@ class SubspaceMixture(MixturePrediction):
     Notes
     -----
     With one subspace and complete data this is probabilistic PCA (Tipping and Bishop, 1999). σ_l²
-    is kept above 1e-6 of the mean variance. Rows without any observed entry are allowed, and
-    change nothing.
+    is kept above 1e-6 of the mean variance. Rows without any observed entry are allowed; they do
+    not change the result.
 
-    Complete data of up to 512 features take exact updates, from eigenvectors of m×m covariances.
-    Otherwise every step solves one (s+1)×(s+1) system per feature, and one s×s system per sample
-    and subspace, which equal masks share; memory: a filled copy of X, its mask, L·m·(s+1)² numbers.
+    For complete data of up to 512 features the updates are exact, from eigenvectors of m×m
+    covariances. Otherwise every step solves one (s+1)×(s+1) system per feature and subspace, and
+    one s×s system per sample and subspace; samples with the same mask have the same matrix. Memory:
+    a filled copy of X, its mask, and L·m·(s+1)² numbers.
 
     Examples
     --------
@@ -173,9 +178,9 @@ class SubspaceMixture(MixturePrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries; never modified. Under scikit-learn's `array_api_dispatch`
-            an array of PyTorch or CuPy is fitted on its own device, where the fitted arrays and
-            all results will lie too.
+            NaN marks missing entries. X is not modified. Under scikit-learn's `array_api_dispatch`
+            an array of PyTorch or CuPy is fitted on its own device; the fitted arrays and all
+            results are on that device too.
         y : ignored
 
         Returns
@@ -197,11 +202,11 @@ class SubspaceMixture(MixturePrediction):
         progress = FitProgress(self, X, y, self.n_init, self.max_iter)
         n_columns = self.n_subspaces * (self.subspace_dim + 1)
         with limit_threads(pass_work(X.shape[0], X.shape[1], n_columns)):
-            pooled, single = pool(problem, self.subspace_dim, rng)
+            pooled, single = fit_pooled(problem, self.subspace_dim, rng)
             shrinkage = Shrinkage(pooled, float(self.closeness))
             runs = []
             for k, start in enumerate(self._starts(problem, single, shrinkage, rng)):
-                monitor = progress.monitor(k, lambda now: fitted_attributes(now, mean))
+                monitor = progress.monitor(k, lambda current: fitted_attributes(current, mean))
                 runs.append(
                     run_em(
                         problem.samples, start, shrinkage, max_iter=self.max_iter,
@@ -215,7 +220,7 @@ class SubspaceMixture(MixturePrediction):
         self.log_likelihood_history_ = moved_to(list(best.history), X, namespace(X).float64)
         self.n_iter_ = best.n_iter
         self.converged_ = best.stopped == "converged"
-        del problem  # its copy of X and the mask, which the labels do not need
+        del problem  # frees its copy of X and the mask, which are no longer needed
         self.labels_ = self._nearest(X)
         progress.end()
         if best.stopped == "max_iter":
@@ -237,7 +242,7 @@ class SubspaceMixture(MixturePrediction):
         shrinkage: Shrinkage,
         rng: np.random.RandomState,
     ) -> Iterator[Gaussians]:
-        """Yield what EM starts from, `n_init` times; once with `warm_start`."""
+        """Yield `n_init` starts of EM; with `warm_start` only the previous result."""
         if self.warm_start and hasattr(self, "bases_"):
             yield self._previous(problem)
             return
@@ -251,7 +256,7 @@ class SubspaceMixture(MixturePrediction):
             )  # fmt: skip
 
     def _previous(self, problem: Problem) -> Gaussians:
-        """Return what an earlier fit has learned, wherever, about the mean of these samples."""
+        """Return the result of the previous fit, relative to the mean of these samples."""
         mean, rule = problem.mean, problem.rule
         shape = (self.n_subspaces, mean.shape[0], self.subspace_dim)
         if self.bases_.shape != shape:
@@ -263,8 +268,10 @@ class SubspaceMixture(MixturePrediction):
         means = to_numpy(learned.means)
         means = means + (to_numpy(self.mean_) - to_numpy(mean)) if self.affine else 0 * means
         noise = to_numpy(learned.noise)
-        if rule.kind != "subspace":  # it may have been another
-            noise = to_numpy(rule.bounded(noise * to_numpy(self.weights_), to_numpy(self.weights_)))
-        parts = (learned.log_weights, means, learned.bases, learned.variances, noise)
+        if rule.kind != "subspace":  # the previous fit may have had another rule
+            noise = to_numpy(
+                rule.estimate(noise * to_numpy(self.weights_), to_numpy(self.weights_))
+            )
+        arrays = (learned.log_weights, means, learned.bases, learned.variances, noise)
         dtype = problem.values.dtype
-        return Gaussians(*(moved_to(to_numpy(part), mean, dtype) for part in parts))
+        return Gaussians(*(moved_to(to_numpy(array), mean, dtype) for array in arrays))

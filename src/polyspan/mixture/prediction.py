@@ -1,4 +1,4 @@
-"""What a fitted mixture can do: soft-assign, measure, denoise, fill, score and draw samples."""
+"""Methods of fitted mixtures: soft-assign, measure, denoise, fill, score and draw samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import Interval, check_parameters
 from polyspan.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose
-from polyspan.checks import validated
+from polyspan.checks import validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.mixture._solve.gaussians import Gaussians, Posterior, per_row, soft_assign
@@ -20,7 +20,7 @@ from polyspan.union.prediction import UnionPrediction
 
 
 class MixturePrediction(UnionPrediction):
-    """Methods of models that have the attributes of `fitted_attributes`."""
+    """Methods of models whose fitted attributes are those of `fitted_attributes`."""
 
     @property
     def _n_features_out(self) -> int:
@@ -46,18 +46,20 @@ class MixturePrediction(UnionPrediction):
         responsibilities : ndarray of shape (n_samples, n_subspaces)
         """
         X = self._validate(X, reset=False, method="predict_proba")
-        return self._per_row(X, lambda part: soft_assign(part.joint)[0])
+        return self._per_row(X, lambda posterior: soft_assign(posterior.joint)[0])
 
     def _per_row(self, X: Array, compute: Callable[[Posterior], Array]) -> Array:
-        """Compute something from the posterior of every row."""
-        return per_row(X, self.mean_, gaussians_of(self), lambda part: (compute(part),))[0]
+        """Compute one value or vector per row from the posteriors of all rows."""
+        return per_row(X, self.mean_, gaussians_of(self), lambda posterior: (compute(posterior),))[
+            0
+        ]
 
     def _nearest(self, X: Array) -> Array:
-        return self._per_row(X, lambda part: namespace(X).argmax(part.joint, axis=1))
+        return self._per_row(X, lambda posterior: namespace(X).argmax(posterior.joint, axis=1))
 
     def _distances(self, X: Array) -> Array:
         xp = namespace(X)
-        distances = self._per_row(X, lambda part: xp.sqrt(part.squares))
+        distances = self._per_row(X, lambda posterior: xp.sqrt(posterior.squares))
         n_observed = xp.count_nonzero(~xp.isnan(X), axis=1)
         scale = X.shape[1] / xp.astype(xp.clip(n_observed, 1, None), xp.float64)
         return distances * xp.astype(xp.sqrt(scale), distances.dtype)[:, None]
@@ -91,7 +93,8 @@ class MixturePrediction(UnionPrediction):
         log_density : ndarray of shape (n_samples,)
         """
         X = self._validate(X, reset=False, method="score_samples")
-        logs, xp = self._per_row(X, lambda part: soft_assign(part.joint)[1]), namespace(X)
+        xp = namespace(X)
+        logs = self._per_row(X, lambda posterior: soft_assign(posterior.joint)[1])
         return xp.astype(logs, xp.float64, copy=False)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -120,16 +123,16 @@ class MixturePrediction(UnionPrediction):
 
     @as_samples
     def reconstruct(self, X: Any, noise: float | None = None) -> Array:
-        """Return the expected clean sample: shrunk towards the subspaces, and without holes.
+        """Return the expected clean sample: shrunk towards the subspaces, missing entries filled.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             NaN allowed.
         noise : float, default=None
-            None: samples like those of `fit`, whose noise σ_l is removed. A number: samples like
-            those of `fit` with white noise of this standard deviation added, and only that is
-            removed (for a model learned from clean data).
+            None: X is like the samples of `fit`, and their noise σ_l is removed. A number: X is
+            like the samples of `fit` plus white noise of this standard deviation, and only this
+            added noise is removed (for a model learned from clean data).
 
         Returns
         -------
@@ -147,7 +150,7 @@ class MixturePrediction(UnionPrediction):
     @as_samples
     @by_blocks
     def impute(self, X: Any) -> Array:
-        """Fill what is missing with its expectation and keep every observed entry as it is.
+        """Fill missing entries with their expectation and keep every observed entry as it is.
 
         Parameters
         ----------
@@ -167,9 +170,9 @@ class MixturePrediction(UnionPrediction):
         return xp.where(missing, xp.astype(filled, X.dtype, copy=False), X)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
-        """Draw samples, with noise, and say which component each comes from.
+        """Draw samples with noise, and return also the component of each.
 
-        NumPy draws them, and they are moved to where the fitted arrays lie.
+        NumPy draws them, and they are moved to the device of the fitted arrays.
 
         Parameters
         ----------
@@ -202,7 +205,7 @@ class MixturePrediction(UnionPrediction):
         return moved_to(X, self.bases_), moved_to(labels, self.bases_)
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
-        return validated(self, X, reset=reset, method=method, fitted="bases_")
+        return validate_samples(self, X, reset=reset, method=method, fitted="bases_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -213,7 +216,7 @@ class MixturePrediction(UnionPrediction):
 
 
 def gaussians_of(model: MixturePrediction) -> Gaussians:
-    """Return the components of a fitted mixture, about the mean of its training data."""
+    """Return the components of a fitted mixture, relative to the mean of its training data."""
     with np.errstate(divide="ignore"):
         log_weights = namespace(model.weights_).log(model.weights_)
     means = model.means_ - model.mean_
@@ -245,7 +248,7 @@ def posterior_means(
     X : array of shape (n_samples, n_features)
         NaN where missing.
     mean : array of shape (n_features,)
-        What the Gaussians are about.
+        The means of the Gaussians are relative to this mean.
     noise : float or None
         As in `MixturePrediction.reconstruct`.
 
@@ -259,25 +262,25 @@ def posterior_means(
     extra = 0.0 if noise is None else float(noise) ** 2
     certainties = 1.0 / (0.5 + gaussians.degrees_of_freedom(None if noise is None else extra))
 
-    def expect(part: Posterior) -> tuple[Array, Array]:
-        responsibilities = soft_assign(part.joint)[0]
+    def expect(posterior: Posterior) -> tuple[Array, Array]:
+        responsibilities = soft_assign(posterior.joint)[0]
         total = responsibilities @ gaussians.means
         for p in range(gaussians.bases.shape[0]):
             own = responsibilities[:, p : p + 1]
-            total += (own * part.factors[p, ...]) @ transpose(gaussians.bases[p, ...])
+            total += (own * posterior.factors[p, ...]) @ transpose(gaussians.bases[p, ...])
             if noise is not None:
-                total += own * _kept_noise(part, gaussians, p, extra)
+                total += own * _kept_noise(posterior, gaussians, p, extra)
         return total + mean, responsibilities @ certainties
 
     means, certainty = per_row(X, mean, gaussians.with_noise(extra), expect)
     return means, certainty
 
 
-def _kept_noise(part: Posterior, gaussians: Gaussians, p: int, extra: float) -> Array:
-    """Return the part of the residuals that the own noise of component p explains."""
-    fitted = part.factors[p, ...] @ transpose(gaussians.bases[p, ...])
-    residuals = part.values - gaussians.means[p, :] - fitted
-    if part.group is not None:
-        residuals = residuals * part.group.observed
-    own = gaussians.noise[p]
-    return own / (own + extra) * residuals
+def _kept_noise(posterior: Posterior, gaussians: Gaussians, p: int, extra: float) -> Array:
+    """Return the fraction of the residuals that is learned noise σ_p², not added noise `extra`."""
+    fitted = posterior.factors[p, ...] @ transpose(gaussians.bases[p, ...])
+    residuals = posterior.values - gaussians.means[p, :] - fitted
+    if posterior.group is not None:
+        residuals = residuals * posterior.group.observed
+    learned = gaussians.noise[p]
+    return learned / (learned + extra) * residuals

@@ -1,4 +1,4 @@
-"""Number and dimension of the subspaces that fill a table best, by entries that are hidden."""
+"""Choose the number and the dimension of subspaces that predict hidden entries of a table best."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ from polyspan.mixture._solve.noise import Shrinkage
 from polyspan.mixture.filling import Fill, Scaling
 from polyspan.mixture.mixture import SubspaceMixture
 from polyspan.mixture.prediction import fitted_attributes, gaussians_of, posterior_means
-from polyspan.mixture.starts import Problem, annealed_start, pool
+from polyspan.mixture.starts import Problem, annealed_start, fit_pooled
 
-# Fraction of the observed entries that is hidden to choose by.
-HIDDEN = 0.1
-# Samples per subspace below which there is only one.
-PER_SUBSPACE = 80
+# Fraction of the observed entries that is hidden to compare sizes.
+HIDDEN_FRACTION = 0.1
+# Samples that every subspace must have on average; tables with fewer samples get one subspace.
+SAMPLES_PER_SUBSPACE = 80
 MOST_SUBSPACES = 20
-# Bound on n_samples * dim**3 of a single subspace: what one step costs.
+# Bound on n_samples * dim**3, the cost of one step, for a single subspace of full dimension.
 MOST_WORK = 2e7
-DOUBLE_UP_TO = 50_000
-# Several subspaces are fitted once, and not again, where the first fit is so much worse than the
-# best size so far: an average over fits gains less than that.
+# Tables with fewer entries are computed in float64, larger ones in float32.
+FLOAT64_ENTRIES = 50_000
+# Several subspaces are fitted only once where the error of the first fit is this many times the
+# best error so far: an average over fits gains less than that.
 GIVE_UP_RATIO = 1.15
-# The weight of the pooled covariance of several subspaces, in samples.
+# Weight of the pooled covariance, in samples, in a mixture of several subspaces.
 CLOSENESS = 15.0
-# Steps of the annealed start, of sparse EM, and of sparse EM with the hidden entries in the end.
+# Steps of the annealed start, of sparse EM, and of the last sparse EM on all entries, none hidden.
 # The average of several short fits fills better than one fit that converged.
 ANNEAL_STEPS, SPARSE_STEPS, LAST_STEPS = 2, 4, 1
-# Tables of few entries can afford a start that does not miss the subspaces.
+# Tables with up to this many entries get a longer, more reliable annealed start.
 SMALL_TABLE, SMALL_TABLE_STEPS = 10_000, 20
 # Most iterations of EM for a single subspace, and its tolerance.
 SINGLE_ITERATIONS, SINGLE_TOL = 32, 1e-5
-# The slope of a feature is shrunk to the common slope, with the weight of this many hidden entries
-# of the feature; the common slope to 0, with the weight of this many hidden entries in all.
+# The slope of a feature is shrunk to the common slope of all features, and this one to 0. The
+# weights are in hidden entries of the feature, and in hidden entries of the table.
 SLOPE_SHRINKAGE, COMMON_SHRINKAGE = 60.0, 5.0
 
 
 def sizes_to_try(
     n_samples: int, n_features: int, n_subspaces: int | str, subspace_dim: int | str
 ) -> list[tuple[int, int]]:
-    """Return the numbers and dimensions of subspaces that are compared."""
-    many = min(MOST_SUBSPACES, n_samples // PER_SUBSPACE)
+    """Return the pairs (number, dimension) of subspaces that are compared."""
+    many = min(MOST_SUBSPACES, n_samples // SAMPLES_PER_SUBSPACE)
     numbers = sorted({1, many} - {0}) if n_subspaces == "auto" else [int(n_subspaces)]
     most = n_features - 1
     found = []
@@ -58,9 +59,9 @@ def sizes_to_try(
             # The whole covariance, which nearly dependent columns need, or a third of it.
             dims = {n_features // 3, most}
             if n_samples <= n_features:
-                dims |= {n_samples // 4}  # more directions than samples are never all seen
+                dims |= {n_samples // 4}  # n samples determine fewer than n directions
         elif many > 1:
-            dims = {n_features // 5}  # what several are shrunk to: it costs nothing more
+            dims = {n_features // 5}  # the pooled Gaussian of several subspaces, fitted anyway
         else:
             dims = {n_features // 8}
         if subspace_dim == "auto":
@@ -78,7 +79,7 @@ def choose_fill(
 ) -> Fill:
     """Choose among the sizes by hidden entries, and learn the chosen one from all entries."""
     # Small tables may have nearly dependent columns; large ones do not need the last digits.
-    table = scaling.standardise(X, np.float64 if X.size < DOUBLE_UP_TO else np.float32)
+    table = scaling.standardise(X, np.float64 if X.size < FLOAT64_ENTRIES else np.float32)
     usable = ~np.isnan(table).all(axis=1)
     column_means = Fill(scaling, (), np.zeros(X.shape[1]), (1, 0), 1.0)
     n_usable = int(usable.sum())
@@ -86,9 +87,9 @@ def choose_fill(
     if not sizes:
         return column_means
     table = table[usable]
-    # From a seed of its own: the user may have drawn the missing entries with the same one.
+    # A new seed: the user may have drawn the missing entries with the seed of `rng`.
     draws = np.random.RandomState(rng.randint(2**31 - 1)).uniform(size=table.shape)
-    hidden = ~np.isnan(table) & (draws < HIDDEN)
+    hidden = ~np.isnan(table) & (draws < HIDDEN_FRACTION)
     hidden[:, (~np.isnan(table) & ~hidden).sum(axis=0) < 2] = False
     if not hidden.any():
         return column_means
@@ -96,17 +97,17 @@ def choose_fill(
     best: Candidate | None = None
     for number, dim in sizes:
         if number > 1:
-            found = trial.several(number, dim, n_fits, best.error if best else np.inf)
+            found = trial.fit_mixtures(number, dim, n_fits, best.error if best else np.inf)
         else:
-            shrunk_to = any(other > 1 and dim == its for other, its in sizes)
-            found = trial.single(dim, pooled=shrunk_to and X.size >= DOUBLE_UP_TO)
+            is_pool = any(other > 1 and dim == other_dim for other, other_dim in sizes)
+            found = trial.fit_single(dim, pooled=is_pool and X.size >= FLOAT64_ENTRIES)
         if best is None or found.error < best.error:
             best = found
     assert best is not None
     models = tuple(run.model() for run in best.runs)
     tried = Fill(scaling, models, best.slopes, best.sizes, best.error)
     stretch = tried.calibration(table, hidden)
-    # Sparse steps take the masked form, also of a complete table.
+    # Sparse steps need the masked form, even of a complete table.
     problem = Problem.of(table, "shared", affine=True, masked=best.runs[0].sparse)
     models = tuple(run.resume(problem).model() for run in best.runs)
     return replace(tried, models=models, stretch=stretch)
@@ -118,10 +119,10 @@ class Run:
 
     problem: Problem
     pooled: Gaussians
-    """What its covariances are shrunk to."""
+    """The Gaussian to whose covariance those of the mixture are shrunk."""
     gaussians: Gaussians
     sparse: bool = True
-    """Whether it takes a few sparse steps, or EM until it converges."""
+    """Whether it is learned by a few sparse steps, or by EM until it converges."""
     likely: np.ndarray | None = None
     """Components that are considered for every sample, (n_samples, n_subspaces); None: all."""
 
@@ -135,20 +136,20 @@ class Run:
         return model
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return what the mixture expects of standardised features."""
+        """Return the posterior means of standardised features."""
         model = self.model()
         return np.asarray(posterior_means(X, model.mean_, gaussians_of(model))[0])
 
     def resume(self, problem: Problem) -> Run:
-        """Go on with the same samples and more of their entries."""
-        # Components are about the mean of their own problem.
+        """Continue learning on a problem with the same samples and more observed entries."""
+        # The means of the components are relative to the mean of their problem.
         means = self.gaussians.means + (self.problem.mean - problem.mean)
         noise = np.maximum(self.gaussians.noise, means.dtype.type(problem.rule.floor))
         moved = replace(self.gaussians, means=means, noise=noise)
         return replace(self, problem=problem, gaussians=moved).learn(LAST_STEPS)
 
     def learn(self, sparse_steps: int) -> Run:
-        """Go on learning."""
+        """Continue learning on the same problem."""
         samples, start = self.problem.samples, self.gaussians
         number, m, dim = start.bases.shape
         with limit_threads(pass_work(len(self.problem.values), m, number * (dim + 1))):
@@ -166,57 +167,60 @@ class Run:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A size that was tried."""
+    """Number and dimension of subspaces, and how well they predict hidden entries."""
 
     sizes: tuple[int, int]
     slopes: np.ndarray
+    """As in `Fill`."""
     error: float
+    """Root mean squared error of the hidden entries."""
     runs: tuple[Run, ...]
 
 
 class Trial:
-    """A table some of whose entries are hidden, and how well they are predicted.
+    """A table with hidden entries, on which sizes are compared.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Standardised, NaN where missing.
     hidden : ndarray of bool, of the same shape
+        True for observed entries that the models do not see.
     unit : ndarray of shape (n_features,)
-        What errors are multiplied by.
+        Factor of the errors of each feature.
     """
 
     def __init__(
         self, X: np.ndarray, hidden: np.ndarray, unit: np.ndarray, rng: np.random.RandomState
     ) -> None:
         self.truth, self.hidden, self.unit, self.rng = X * unit, hidden, unit, rng
-        self.seen: np.ndarray = np.where(hidden, X.dtype.type(np.nan), X)
-        self._problem = Problem.of(self.seen, "shared", affine=True)
-        self._pools: dict[int, Run] = {}
+        self.visible: np.ndarray = np.where(hidden, X.dtype.type(np.nan), X)
+        self._problem = Problem.of(self.visible, "shared", affine=True)
+        self._pooled_runs: dict[int, Run] = {}
 
-    def single(self, dim: int, *, pooled: bool) -> Candidate:
-        """Learn one subspace until EM converges, or take that which several are shrunk to."""
-        run = self._pool(dim) if pooled else replace(self._learn_pool(dim), sparse=False).learn(0)
-        return self._candidate((1, dim), (run,), run.predict(self.seen))
+    def fit_single(self, dim: int, *, pooled: bool) -> Candidate:
+        """Learn one subspace until EM converges; with `pooled`, take that of `_pooled` instead."""
+        run = self._pooled(dim) if pooled else replace(self._fit_pooled(dim), sparse=False).learn(0)
+        return self._candidate((1, dim), (run,), run.predict(self.visible))
 
-    def several(self, number: int, dim: int, n_fits: int, best: float) -> Candidate:
+    def fit_mixtures(self, number: int, dim: int, n_fits: int, best: float) -> Candidate:
         """Learn several subspaces `n_fits` times, or once if that is far above the best error."""
-        pooled = self._pool(dim)
+        pooled = self._pooled(dim)
         runs: list[Run] = []
-        total = np.zeros_like(self.seen)
+        total = np.zeros_like(self.visible)
         for k in range(n_fits):
-            runs.append(self._mixture(pooled, number).learn(SPARSE_STEPS))
-            total += runs[-1].predict(self.seen)
+            runs.append(self._annealed_mixture(pooled, number).learn(SPARSE_STEPS))
+            total += runs[-1].predict(self.visible)
             if k == 0 or k == n_fits - 1:
                 candidate = self._candidate((number, dim), tuple(runs), total / (k + 1))
             if candidate.error > GIVE_UP_RATIO * best:
                 break
         return candidate
 
-    def _mixture(self, pooled: Run, number: int) -> Run:
-        """Return several subspaces after the annealed start."""
+    def _annealed_mixture(self, pooled: Run, number: int) -> Run:
+        """Return a mixture of several subspaces after the annealed start."""
         single, shrinkage = pooled.gaussians, Shrinkage(pooled.gaussians, CLOSENESS)
-        n, m = self.seen.shape
+        n, m = self.visible.shape
         steps = ANNEAL_STEPS if n * m > SMALL_TABLE else SMALL_TABLE_STEPS
         with limit_threads(pass_work(n, m, number * (single.bases.shape[2] + 1))):
             start = annealed_start(
@@ -224,16 +228,16 @@ class Trial:
             )
         return replace(pooled, gaussians=start)
 
-    def _pool(self, dim: int) -> Run:
-        """Return the one subspace of all samples, learned once."""
-        if dim not in self._pools:
-            self._pools[dim] = self._learn_pool(dim)
-        return self._pools[dim]
+    def _pooled(self, dim: int) -> Run:
+        """Return one subspace fitted to all samples; it is learned at the first call."""
+        if dim not in self._pooled_runs:
+            self._pooled_runs[dim] = self._fit_pooled(dim)
+        return self._pooled_runs[dim]
 
-    def _learn_pool(self, dim: int) -> Run:
-        n, m = self.seen.shape
+    def _fit_pooled(self, dim: int) -> Run:
+        n, m = self.visible.shape
         with limit_threads(pass_work(n, m, dim + 1)):
-            _, single = pool(self._problem, dim, self.rng)
+            _, single = fit_pooled(self._problem, dim, self.rng)
         return Run(self._problem, single, single)
 
     def _candidate(
@@ -246,19 +250,19 @@ class Trial:
 def fit_slopes(
     predicted: np.ndarray, truth: np.ndarray, hidden: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Return the slope of truth over prediction for every feature, and the error with it.
+    """Regress true values on predictions for every feature; return the slopes and the error.
 
-    Slopes are regressions through the mean, shrunk to the common slope where few entries were
-    hidden, and that to 0.
+    The regression lines go through the mean of the feature. Slopes of features with few hidden
+    entries are shrunk to the common slope, and the common slope to 0.
     """
     guess = np.where(hidden, predicted, 0).astype(np.float64)
-    right = np.where(hidden, truth, 0).astype(np.float64)
-    products, squares = (guess * right).sum(axis=0), (guess * guess).sum(axis=0)
+    target = np.where(hidden, truth, 0).astype(np.float64)
+    products, squares = (guess * target).sum(axis=0), (guess * guess).sum(axis=0)
     unit = squares.sum() / hidden.sum()
     slopes = np.zeros_like(squares)
     if unit > 0:
         common = products.sum() / (squares.sum() + COMMON_SHRINKAGE * unit)
         own = products + SLOPE_SHRINKAGE * unit * common
         slopes = np.clip(own / (squares + SLOPE_SHRINKAGE * unit), 0.0, 1.0)
-    error = float(np.sqrt(((slopes * guess - right) ** 2).sum() / hidden.sum()))
+    error = float(np.sqrt(((slopes * guess - target) ** 2).sum() / hidden.sum()))
     return slopes, error

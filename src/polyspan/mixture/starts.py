@@ -1,4 +1,4 @@
-"""What EM works on and where it starts: the pooled Gaussian, components around distant seeds."""
+"""Samples in the form that EM takes, and its starts: the pooled Gaussian, annealed components."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from polyspan.arrays import (
     moved_to,
     namespace,
     one_hot,
+    restore_order,
     sum_of_squares,
     to_numpy,
     transpose,
-    unsorted,
     zeros,
 )
 from polyspan.checks import check_columns_observed
@@ -30,12 +30,13 @@ from polyspan.mixture._solve.complete import CompleteSamples, gather_moments
 from polyspan.mixture._solve.em import Samples, anneal, run_em
 from polyspan.mixture._solve.gaussians import Gaussians, posterior_factors
 from polyspan.mixture._solve.masked import MaskedSamples, gather_factors
-from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, low_rank
+from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, fit_low_rank
 
-# Up to this many features an m×m covariance and its eigenvectors cost less than products.
+# Up to this many features, EM with m×m covariances and their eigenvectors is the faster form.
 DENSE_FEATURES = 512
+# Most iterations of EM for the pooled Gaussian.
 POOLED_ITERATIONS = 30
-# Noise below this fraction of the mean variance comes from rounding.
+# Noise variances are kept above this fraction of the mean variance: below it they are rounding.
 LEAST_NOISE = 1e-6
 # Samples per subspace that the annealed start is learned from; EM then takes all of them.
 START_SAMPLES = 1000
@@ -46,7 +47,7 @@ class Problem:
     """Centred samples, in the form that EM takes."""
 
     values: Array
-    """About the mean, 0 where missing."""
+    """The samples minus the mean, 0 where missing."""
     observed: Array | None
     """The mask; None: complete."""
     mean: Array
@@ -74,7 +75,7 @@ class Problem:
 
 
 def noise_rule(noise: Any, values: Array, observed: Array | None) -> NoiseRule:
-    """Return the rule that the parameter `noise` asks for."""
+    """Return the rule for the parameter `noise` of `SubspaceMixture`."""
     entries = values.shape[0] * values.shape[1]
     if observed is not None:
         entries = int(namespace(observed).count_nonzero(observed))
@@ -95,36 +96,40 @@ def as_samples(values: Array, observed: Array | None, *, affine: bool, rule: Noi
     return MaskedSamples(find_patterns(values, observed), affine, rule)
 
 
-def pool(problem: Problem, dim: int, rng: np.random.RandomState) -> tuple[Gaussians, Gaussians]:
-    """Return the pooled Gaussian that others are shrunk to, and the one of dimension `dim`.
+def fit_pooled(
+    problem: Problem, dim: int, rng: np.random.RandomState
+) -> tuple[Gaussians, Gaussians]:
+    """Fit one Gaussian to all samples: of full dimension, for shrinkage, and of dimension `dim`.
 
-    From complete data the first has the whole covariance. With missing entries, or with many
-    features, both are the low-rank Gaussian that EM finds.
+    With missing entries, or with many features, both are the Gaussian of dimension `dim` that EM
+    finds.
     """
     samples, rule = problem.samples, problem.rule
-    own = replace(rule, kind="subspace") if rule.kind == "shared" else rule
+    single_rule = replace(rule, kind="subspace") if rule.kind == "shared" else rule
     if isinstance(samples, CompleteSamples):
         X = samples.X
         n, m = X.shape
         mean = namespace(X).astype(float64_sum(X, axis=0) / n, X.dtype) * float(samples.affine)
         covariance = (transpose(X) @ X / n - mean[:, None] * mean[None, :])[None, ...]
         weight = zeros((1,), X)
-        whole = low_rank(covariance, weight + 1, m - 1, replace(rule, kind="subspace"))
+        whole = fit_low_rank(covariance, weight + 1, m - 1, replace(rule, kind="subspace"))
         return (
             Gaussians(weight, mean[None, :], *whole),
-            Gaussians(weight, mean[None, :], *low_rank(covariance, weight + 1, dim, own)),
+            Gaussians(
+                weight, mean[None, :], *fit_low_rank(covariance, weight + 1, dim, single_rule)
+            ),
         )
-    start = _factor_start(samples.patterns, dim, own, rng)
-    single = replace(samples, rule=own)
-    free = Shrinkage(start, 0.0)
-    found = run_em(single, start, free, max_iter=POOLED_ITERATIONS, tol=1e-4).gaussians
+    start = _factor_start(samples.patterns, dim, single_rule, rng)
+    samples = replace(samples, rule=single_rule)
+    no_shrinkage = Shrinkage(start, 0.0)
+    found = run_em(samples, start, no_shrinkage, max_iter=POOLED_ITERATIONS, tol=1e-4).gaussians
     return found, found
 
 
 def _factor_start(
     patterns: Patterns, dim: int, rule: NoiseRule, rng: np.random.RandomState
 ) -> Gaussians:
-    """Return the principal components of the zero-filled data, their variances raised to match."""
+    """Return the principal components of the zero-filled data, their variances corrected for it."""
     values, xp = patterns.values, namespace(patterns.values)
     n, m = values.shape
     fraction = float(float64_sum(patterns.observed)) / (n * m)
@@ -142,7 +147,7 @@ def _factor_start(
     noise = max((power * m - float(xp.sum(variances))) / m, 0.1 * power, rule.floor)
     if rule.kind == "fixed":
         noise = max(rule.value, rule.floor)
-    # A direction without any variance would never get one: EM moves in the span of the factors.
+    # EM keeps the span of the factors: a direction of variance 0 would never get a positive one.
     variances = xp.clip(variances, 1e-3 * noise, None)
     return Gaussians(
         zeros((1,), values),
@@ -155,38 +160,38 @@ def _factor_start(
 
 def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Array, Array]:
     """Return at most `dim` principal directions and the sums of squares along them."""
-    there = min(dim, *values.shape)
+    available = min(dim, *values.shape)
     with plain_settings(values):
         _, singular, rows = randomized_svd(
             values,
-            there,
-            n_oversamples=10 + dim - there,
-            # Under array_api_dispatch there is no LU, and scikit-learn warns where it is not told.
+            available,
+            n_oversamples=10 + dim - available,
+            # Without this setting scikit-learn warns that other namespaces have no LU.
             power_iteration_normalizer="auto" if is_numpy(values) else "QR",
             random_state=rng,
         )
-    # A basis is read row by row: by way of one long row it is laid out so, in any namespace.
+    # Reshaping to one row and back makes the basis contiguous by rows, in any namespace.
     xp, basis = namespace(rows), transpose(rows)
     return xp.reshape(xp.reshape(basis, (-1,)), basis.shape), singular * singular
 
 
-def copies(single: Gaussians, n: int) -> Gaussians:
+def equal_components(single: Gaussians, n: int) -> Gaussians:
     """Return a mixture of n equal components."""
     xp = namespace(single.means)
-    parts = (single.means, single.bases, single.variances, single.noise)
+    arrays = (single.means, single.bases, single.variances, single.noise)
     return Gaussians(
         moved_to([float(-np.log(n))] * n, single.means, single.means.dtype),
-        *(xp.concat([a] * n, axis=0) for a in parts),
+        *(xp.concat([a] * n, axis=0) for a in arrays),
     )
 
 
-def seeded(
+def components_around_seeds(
     samples: Samples, single: Gaussians, n: int, shrinkage: Shrinkage, rng: np.random.RandomState
 ) -> Gaussians:
-    """Return components of the samples that are nearest to each of n seeds.
+    """Return n components, each fitted to the samples that are nearest to one of n seeds.
 
-    Seeds are drawn far from each other: as points, or, for linear subspaces, as directions. NumPy
-    draws them, so that a random state means the same ones wherever the samples lie.
+    Seeds are samples far from each other: as points, or, for linear subspaces, as directions. NumPy
+    draws them, so that a random state gives the same seeds on every device.
     """
     X = samples.X if isinstance(samples, CompleteSamples) else samples.patterns.values
     xp = namespace(X)
@@ -203,7 +208,7 @@ def seeded(
     else:
         similarity = similarity - 0.5 * xp.sum(seeds * seeds, axis=1)
     responsibilities = one_hot(xp.argmax(similarity, axis=1), n, X.dtype)
-    start = copies(single, n)
+    start = equal_components(single, n)
     dim = single.bases.shape[2]
     strong = Shrinkage(shrinkage.pooled, max(shrinkage.weight, 2.0 * (dim + 1)))
     if isinstance(samples, CompleteSamples):
@@ -228,29 +233,30 @@ def annealed_start(
     steps: int,
     hottest: float,
 ) -> Gaussians:
-    """Return n components that separated while the inverse temperature rose to 1.
+    """Return n components that EM separates while the inverse temperature rises to 1.
 
-    They are learned from some of the samples, whose missing entries `single` fills.
+    They are learned from at most `START_SAMPLES` samples per component, whose missing entries are
+    filled by the Gaussian `single`.
     """
     values, observed = problem.values, problem.observed
     most = START_SAMPLES * n
     if values.shape[0] > most:
         xp = namespace(values)
         drawn = rng.choice(values.shape[0], most, replace=False)
-        some = moved_to(drawn, values, xp.int64)
-        values = xp.take(values, some, axis=0)
-        observed = None if observed is None else xp.take(observed, some, axis=0)
+        rows = moved_to(drawn, values, xp.int64)
+        values = xp.take(values, rows, axis=0)
+        observed = None if observed is None else xp.take(observed, rows, axis=0)
     if observed is not None:
-        values = filled_by(single, values, observed)
+        values = fill_missing(single, values, observed)
         shrinkage = replace(shrinkage, pooled=single)
     samples = as_samples(values, None, affine=problem.affine, rule=problem.rule)
-    start = seeded(samples, single, n, shrinkage, rng)
+    start = components_around_seeds(samples, single, n, shrinkage, rng)
     betas = np.geomspace(hottest, 1.0, steps) if steps else ()
     return anneal(samples, start, shrinkage, [float(beta) for beta in betas])
 
 
-def filled_by(single: Gaussians, values: Array, observed: Array) -> Array:
-    """Return the samples with their missing entries filled by what one Gaussian expects."""
+def fill_missing(single: Gaussians, values: Array, observed: Array) -> Array:
+    """Fill the missing entries of samples with their expectation under one Gaussian."""
     xp = namespace(values)
     rows, filled = [], []
     for group in find_patterns(values, observed).groups(1, single.bases.shape[2]):
@@ -258,4 +264,4 @@ def filled_by(single: Gaussians, values: Array, observed: Array) -> Array:
         expected = single.means[0, :] + z @ transpose(single.factors[0, ...])
         rows.append(group.rows)
         filled.append(xp.where(group.observed > 0, group.values, expected))
-    return unsorted(rows, filled)
+    return restore_order(rows, filled)

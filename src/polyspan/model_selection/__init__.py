@@ -1,9 +1,9 @@
-"""Choosing sizes and weights without labels.
+"""Choose sizes and weights without labels.
 
-When to trust which: `masked_entry_score` for λ and for the number of subspaces, on samples that
-were not learned from; the BIC inside `choose_size` for the dimension; `choose_by_noise` where the
-model is to denoise and the noise level is known; the score of the models themselves (minus the
-residual) for neither, since it always takes the largest.
+Use `masked_entry_score` for λ and for the number of subspaces, on held-out samples; the BIC inside
+`choose_size` for the dimension; `choose_by_noise` if the model is used for denoising and the noise
+level is known. Do not use the score of the models themselves (minus the squared residual): it
+always prefers the largest model.
 """
 
 from polyspan.model_selection.hidden_entries import hidden_entry_errors, masked_entry_score

@@ -1,4 +1,4 @@
-"""Prediction of hidden entries of samples that were not learned from."""
+"""Scores of models by their prediction of hidden entries of held-out samples."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def masked_entry_score(
 ) -> float:
     """Score a fitted model by how well it predicts entries that are hidden from it.
 
-    A part of the observed entries of every sample is hidden, the rest chooses the subspace and the
-    coefficients, and the hidden ones are predicted. Unlike the residual, this punishes a model
-    that is too large: it fits the noise of what it sees and fills in nonsense. Use it on samples
-    that were not learned from, as `scoring` of `GridSearchCV`.
+    A fraction of the observed entries of every sample is hidden. The other entries determine the
+    subspace and the coefficients, which predict the hidden ones. Unlike the residual, this score
+    is low for a model that is too large: it fits the noise and predicts badly. Use it on held-out
+    samples, as `scoring` of `GridSearchCV`.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ def masked_entry_score(
         NaN allowed.
     y : ignored
     fraction : float, default=0.2
-        Part of the observed entries of each sample to hide.
+        Fraction of the observed entries of each sample to hide, between 0 and 1.
     random_state : int, RandomState instance or None, default=0
-        The same entries are hidden for every model compared.
+        An int hides the same entries for every model compared.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def masked_entry_score(
 
 
 def check_linear(estimator: Any, name: str) -> None:
-    """Refuse affine models, whose points would have to be learned from incomplete samples."""
+    """Refuse affine models, for which the prediction of hidden entries is not implemented."""
     if getattr(estimator, "anchors_", None) is not None:
         raise ValueError(
             f"{name} cannot judge affine subspaces yet: compare affine models by `score` on "
@@ -89,9 +89,10 @@ def check_linear(estimator: Any, name: str) -> None:
 
 @dataclass(frozen=True)
 class HiddenErrors:
-    """Squared errors of hidden entries, summed per sample."""
+    """Errors of hidden entries, per sample."""
 
     squares: np.ndarray
+    """Sum of squared errors of every sample."""
     counts: np.ndarray
     """Number of hidden entries of every sample."""
 
@@ -103,7 +104,10 @@ def hidden_entry_errors(
     fraction: float,
     rng: np.random.RandomState,
 ) -> HiddenErrors:
-    """Hide entries, predict them from the others, return the squared errors."""
+    """Hide entries, predict them from the others, and return the squared errors.
+
+    `fraction` is the probability with which an observed entry is hidden.
+    """
     observed = ~np.isnan(X)
     hidden = observed & (rng.uniform(size=X.shape) < fraction)
     seen = np.where(hidden, np.nan, X)
@@ -118,9 +122,9 @@ def hidden_entry_errors(
 
 
 def masked_block(X: np.ndarray, mean: np.ndarray) -> tuple[MaskedBlock, float]:
-    """Return all rows, centred and with zeros where missing, and what they were multiplied by."""
+    """Return all rows, centred, scaled and with zeros where missing, and their scale."""
     largest = float(np.where(np.isnan(X), 0.0, np.abs(X - mean)).max())
     scale = power_of_two_scale(largest, machine_epsilon(X))
-    block = MaskedBlock.of(X, mean * scale, scale, PRIOR, least=-1)
+    block = MaskedBlock.of(X, mean * scale, scale, PRIOR, too_few=-1)
     assert block is not None
     return block, scale

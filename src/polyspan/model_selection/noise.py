@@ -1,4 +1,4 @@
-"""Parameters for denoising, chosen by noise that is added to held-out samples."""
+"""Choose parameters for denoising by noise that is added to held-out samples."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from polyspan.inputs import naming_columns, require_numpy
 
 @dataclass(frozen=True)
 class NoiseChoice:
-    """What `choose_by_noise` decided and what it tried."""
+    """The result of `choose_by_noise`: the best parameters, and all that were tried."""
 
     best_params: dict[str, Any]
     error: float
     """Relative error of the denoised held-out samples, at the best parameters."""
     standard_error: float
+    """Standard error of `error` over the samples."""
     table: list[dict[str, Any]]
     """One row per setting: params, error, standard_error."""
 
@@ -39,22 +40,25 @@ def choose_by_noise(
 ) -> NoiseChoice:
     """Choose the parameters that best denoise held-out samples with added noise.
 
-    The samples themselves are taken to be clean. White noise of the level that new samples are
-    expected to have is added to the held-out part, and what `reconstruct` makes of it is compared
-    with the samples before. Every setting sees the same folds and the same noise.
+    The samples are assumed to be clean. White noise of the level that new samples are expected to
+    have is added to the held-out samples, `reconstruct` denoises them, and the result is compared
+    with the clean samples. Folds and noise are the same for every setting.
 
     Parameters
     ----------
     estimator : estimator with `reconstruct`
         `MCKUSaL` (with `n_subspaces=1` it is kernel PCA), `MiCUSaL`, …
     X : array-like of shape (n_samples, n_features)
-        Complete.
+        Complete samples, without NaN.
     noise : float or sequence of float
-        σ²: expected squared norm of the noise of a sample; several levels are averaged.
+        σ² ≥ 0: expected squared norm of the noise of a sample; errors at several levels are
+        averaged.
     param_grid : dict of lists
         As for `GridSearchCV`.
     n_splits : int, default=3
+        Number of folds, each held out once.
     random_state : int, RandomState instance or None, default=None
+        Seed of the folds and of the noise.
 
     Returns
     -------

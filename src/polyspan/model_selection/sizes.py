@@ -1,4 +1,4 @@
-"""Number and dimension of subspaces, and λ, by held-out entries and an information criterion."""
+"""Choose number and dimension of subspaces, and λ, by hidden entries and the BIC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from polyspan.union import MiCUSaL, RobustMiCUSaL
 
 @dataclass(frozen=True)
 class SizeChoice:
-    """What `choose_size` decided, how sure it is, and what it tried."""
+    """The result of `choose_size`: the sizes, how certain they are, and all that was tried."""
 
     n_subspaces: int
     subspace_dim: int
@@ -28,7 +28,7 @@ class SizeChoice:
     n_subspaces_range: tuple[int, int]
     """Numbers of subspaces whose error is within one standard error of the best."""
     subspace_dim_margin: float
-    """By how much the BIC of the next best dimension is worse, over its own size."""
+    """Difference of the BIC of the second-best dimension from the best, relative to the best."""
     table: list[dict[str, float | str]] = field(default_factory=list)
     """One row per model tried: step, n_subspaces, subspace_dim, lam, value, standard_error."""
 
@@ -46,15 +46,15 @@ def choose_size(
 ) -> SizeChoice:
     r"""Choose number and dimension of subspaces, and λ, from data without labels.
 
-    From L = `max_subspaces`: the dimension by the BIC at that L,
+    Start with L = `max_subspaces` and choose the dimension s by the BIC at that L,
 
     .. math:: N(m-s) \log\sigma^2 + \sum_l N_l \sum_k \log e_{lk} + L s (m - s + 1) \log N
 
-    (σ² the residual variance, e_lk the variances inside the subspaces); then the number of
-    subspaces by the prediction of hidden entries of held-out samples (`masked_entry_score`); and so
-    on until one of them stays; at last λ on a grid of factors of 2. Each criterion is used for
-    what it is good at: held-out entries hardly notice a dimension too many, and BIC merges
-    subspaces that are close.
+    (σ² is the residual variance, e_lk are the variances inside the subspaces). Then choose the
+    number of subspaces by the prediction of hidden entries of held-out samples
+    (`masked_entry_score`). Repeat both until one of them does not change. At the end choose λ on a
+    grid of factors of 2. Each criterion has one task, because the prediction error hardly rises
+    with one dimension too many, and the BIC merges subspaces that are close.
 
     Parameters
     ----------
@@ -63,14 +63,15 @@ def choose_size(
     max_subspaces, max_dim : int
         Largest sizes to try.
     lam : float, default=4.0
-        λ while the sizes are chosen, and the middle of its grid.
+        λ > 0 while the sizes are chosen, and the middle of the grid for λ.
     choose_lam : bool, default=True
         Whether to choose λ too.
     n_splits : int, default=3
-        Folds of the held-out samples.
+        Number of folds, each held out once.
     max_rounds : int, default=3
-        Most alternations between dimension and number.
+        Largest number of alternations between dimension and number.
     random_state : int, RandomState instance or None, default=None
+        Seed of the folds, of the starts and of the hidden entries.
 
     Returns
     -------
@@ -97,29 +98,30 @@ def choose_size(
     n_subspaces, dim = max_subspaces, 0
     for _ in range(max_rounds):
         before = (n_subspaces, dim)
-        dim, margin = search.dimension(n_subspaces, max_dim, lam)
+        dim, margin = search.choose_dimension(n_subspaces, max_dim, lam)
         if dim != before[1]:
-            n_subspaces, span = search.number(max_subspaces, dim, lam)
+            n_subspaces, number_range = search.choose_number(max_subspaces, dim, lam)
         if n_subspaces == before[0] or dim == before[1]:
             break
     if choose_lam:
-        lam = search.weight(n_subspaces, dim, lam)
-    return SizeChoice(n_subspaces, dim, lam, span, margin, search.table)
+        lam = search.choose_lam(n_subspaces, dim, lam)
+    return SizeChoice(n_subspaces, dim, lam, number_range, margin, search.table)
 
 
 def gaussian_bic(model: Any, X: np.ndarray) -> float:
-    """Return the BIC of a fitted union, its subspaces seen as low-rank Gaussians with one noise.
+    """Return the BIC of a fitted union, with its clusters modelled as low-rank Gaussians.
 
-    Each cluster has its own variances e_lk inside its subspace, and all have one outside.
+    Each cluster has its own variances e_lk inside its subspace; outside, the residual variance is
+    the same for all.
     """
     check_linear(model, "gaussian_bic")
     n_subspaces, m, s = model.bases_.shape
     labels = model.labels_
-    judged = labels >= 0
-    X, labels = X[judged], labels[judged]
+    learned = labels >= 0
+    X, labels = X[learned], labels[learned]
     n = len(X)
     block, scale = masked_block(X, model.mean_)
-    coefficients = block.own_coefficients(model.bases_, labels) / scale
+    coefficients = block.assigned_coefficients(model.bases_, labels) / scale
     noise = max(-model.score(X) / (m - s), np.finfo(float).tiny)
     fit = n * (m - s) * math.log(noise)
     for p in range(n_subspaces):
@@ -131,7 +133,7 @@ def gaussian_bic(model: Any, X: np.ndarray) -> float:
 
 
 class _Search:
-    """Fits models of many sizes and keeps the table of what they reached."""
+    """Fit models of many sizes and record their scores in a table."""
 
     def __init__(self, X: np.ndarray, n_splits: int, seed: int) -> None:
         self.X, self.seed = X, seed
@@ -145,24 +147,26 @@ class _Search:
         sizes = {"n_subspaces": n_subspaces, "subspace_dim": dim, "lam": lam}
         return clone(self._model).set_params(**sizes).fit(X)
 
-    def _note(self, step: str, sizes: tuple[int, int, float], value: float, error: float) -> None:
+    def _record(self, step: str, sizes: tuple[int, int, float], value: float, error: float) -> None:
         names = ("n_subspaces", "subspace_dim", "lam")
         row: dict[str, float | str] = {"step": step, **dict(zip(names, sizes, strict=True))}
         self.table.append({**row, "value": value, "standard_error": error})
 
-    def dimension(self, n_subspaces: int, max_dim: int, lam: float) -> tuple[int, float]:
-        """Return the dimension with the lowest BIC and its lead over the next."""
+    def choose_dimension(self, n_subspaces: int, max_dim: int, lam: float) -> tuple[int, float]:
+        """Return the dimension with the lowest BIC and its margin over the second-best."""
         values = {}
         for s in range(1, min(max_dim, len(self.X) // n_subspaces) + 1):
             values[s] = gaussian_bic(self._fit(self.X, n_subspaces, s, lam), self.X)
-            self._note("dimension", (n_subspaces, s, lam), values[s], math.nan)
+            self._record("dimension", (n_subspaces, s, lam), values[s], math.nan)
         best = min(values, key=values.__getitem__)
         others = [value for s, value in values.items() if s != best]
         margin = (min(others) - values[best]) / abs(values[best]) if others else math.inf
         return best, margin
 
-    def number(self, max_subspaces: int, dim: int, lam: float) -> tuple[int, tuple[int, int]]:
-        """Return the number with the lowest held-out error, and those that are as good."""
+    def choose_number(
+        self, max_subspaces: int, dim: int, lam: float
+    ) -> tuple[int, tuple[int, int]]:
+        """Return the number with the lowest held-out error, and the range of equally good ones."""
         smallest = min(len(train) for train, _ in self._splits)
         sizes = [k for k in range(1, max_subspaces + 1) if k * dim <= smallest]
         errors = {k: self._held_out("number", k, dim, lam) for k in sizes}
@@ -170,7 +174,7 @@ class _Search:
         close = [k for k in sizes if _excess(errors[k], errors[best]) <= 1.0]
         return best, (min(close), max(close))
 
-    def weight(self, n_subspaces: int, dim: int, lam: float) -> float:
+    def choose_lam(self, n_subspaces: int, dim: int, lam: float) -> float:
         """Return the λ of the factor-2 grid around `lam` with the lowest held-out error."""
         grid = [lam * 2.0**k for k in range(-2, 3)]
         errors = {x: self._held_out("weight", n_subspaces, dim, x).mean() for x in grid}
@@ -185,12 +189,12 @@ class _Search:
             errors = hidden_entry_errors(model.bases_, model.mean_, self.X[test], 0.2, rng)
             out[test] = errors.squares / np.maximum(errors.counts, 1)
         error = float(out.std(ddof=1) / math.sqrt(len(out)))
-        self._note(step, (n_subspaces, dim, lam), float(out.mean()), error)
+        self._record(step, (n_subspaces, dim, lam), float(out.mean()), error)
         return out
 
 
 def _excess(errors: np.ndarray, best: np.ndarray) -> float:
-    """Return by how many standard errors one model is worse, sample by sample."""
+    """Return how many standard errors a model is worse than the best, compared per sample."""
     difference = errors - best
     spread = float(difference.std(ddof=1)) / math.sqrt(len(difference))
     return float(difference.mean()) / spread if spread > 0 else 0.0

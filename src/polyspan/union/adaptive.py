@@ -14,7 +14,7 @@ from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.sliced import row_source
 from polyspan.geometry import check_neighbours
 from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import Needs, Rules, Solution, shifted
+from polyspan.union._solve.alternation import Needs, Rules, Solution, monitor_of_start
 from polyspan.union._solve.merging import (
     AdaptiveRules,
     AdaptiveSolution,
@@ -214,6 +214,8 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             float(self.merge_threshold), self.k1, self.k2, self.max_iter, float(self.tol)
         )
         return [
-            learn_adaptively(problem, start, rules, monitor=monitor and shifted(monitor, k))
+            learn_adaptively(
+                problem, start, rules, monitor=monitor and monitor_of_start(monitor, k)
+            )
             for k, start in enumerate(frames)
         ]

@@ -21,16 +21,16 @@ from polyspan.arrays import (
 from polyspan.data.working import Working, span_of
 from polyspan.geometry import draw_bases
 from polyspan.union._solve.annealing import temperatures
-from polyspan.union._solve.batched import Batch, affine_labels, cool, nearest, pool
-from polyspan.union._solve.batched_runs import Runs, best_of, learn, or_pooled
+from polyspan.union._solve.batched import Batch, affine_labels, anneal_batch, fit_pooled, nearest
+from polyspan.union._solve.batched_runs import Runs, best_of, learn, restart_from_pooled
 from polyspan.union._solve.shape import join
 from polyspan.union.fitting import draw_points
-from polyspan.union.plan import Plan, checked_start, relative
+from polyspan.union.plan import Plan, checked_start, relative_to_mean
 
 
 @dataclass(frozen=True)
 class BatchFit:
-    """What was learned about every problem; all arrays lie where X does."""
+    """What was learned about every problem; all arrays are on the device of X."""
 
     bases: Array
     """Orthonormal bases: (n_problems, n_subspaces, n_features, subspace_dim)."""
@@ -52,11 +52,11 @@ class BatchFit:
 
 
 class Starts:
-    """Where the runs of every problem start: given, or drawn by NumPy and moved."""
+    """Starts of the runs of every problem: given by the user, or drawn by NumPy and moved."""
 
     def __init__(self, plan: Plan, X: Array, init: Any, random_state: Any) -> None:
         self._plan, self._like = plan, X
-        self.given = None if isinstance(init, str) else self._checked(to_numpy(init))
+        self.init_frames = None if isinstance(init, str) else self._checked(to_numpy(init))
         """Given frames, in the coordinates of the data: (P, L, m, columns), or None."""
         several = hasattr(random_state, "__len__")
         seeds = list(random_state) if several else [random_state]
@@ -75,11 +75,11 @@ class Starts:
         frames = checked_start(init, needed, X, affine=plan.affine)
         return namespace(X).broadcast_to(frames, shape)
 
-    def given_about(self, means: Array, which: slice) -> Array | None:
+    def init_relative_to(self, means: Array, which: slice) -> Array | None:
         """Return given frames of some problems, points relative to means (P, 1, m), or None."""
-        if self.given is None:
+        if self.init_frames is None:
             return None
-        return relative(self.given[which, ...], means, self._plan.affine)
+        return relative_to_mean(self.init_frames[which, ...], means, self._plan.affine)
 
     def draw(self, batch: Batch, working: Working, which: slice) -> tuple[Array, Array]:
         """Return starts of the pooled subspace, (P, m, s), and of the runs, (P, R, L, m, columns).
@@ -93,16 +93,16 @@ class Starts:
         else:
             drawn = self._shared = self._shared or [self._draw_bases(m, self._generators[0])]
         pooled = _moved([first for first, _ in drawn], batch)
-        given = self.given_about(working.mean, which)
+        given = self.init_relative_to(working.mean, which)
         if given is not None:
-            return pooled, working.inward(given)[:, None, ...]
+            return pooled, working.to_working(given)[:, None, ...]
         runs = _moved([second for _, second in drawn], batch)
         return pooled, join(runs, self._draw_points(batch, which)) if self._plan.affine else runs
 
     def _draw_bases(self, m: int, rng: Any) -> tuple[np.ndarray, np.ndarray | None]:
         plan = self._plan
         pooled = draw_bases((m, plan.subspace_dim), rng)
-        if self.given is not None:
+        if self.init_frames is not None:
             return pooled, None
         return pooled, draw_bases((plan.n_starts, plan.n_subspaces, m, plan.subspace_dim), rng)
 
@@ -134,16 +134,16 @@ def fit_group(
     xp, n = namespace(X), X.shape[1]
     pooled_start, frames = starts.draw(batch, working, which)
     frames = xp.asarray(transpose(frames), copy=True)
-    pooled, residual, ritz = pool(batch, transpose(pooled_start))
+    pooled, residual, ritz = fit_pooled(batch, transpose(pooled_start))
     if plan.annealed:
         # As for a single problem: no temperature of 0 where all samples lie in one subspace.
         smallest = 1e4 * float(xp.finfo(frames.dtype).smallest_normal)
         rounding = machine_epsilon(frames) * batch.total / n
         units = xp.clip(xp.maximum(residual / n, rounding), smallest, None)
         schedule = temperatures(1.0, *plan.anneal_range, plan.anneal_steps)
-        frames = cool(batch, frames, units, schedule)
+        frames = anneal_batch(batch, frames, units, schedule)
     best = best_of(learn(batch, frames, plan.rules, max_bytes), frames.shape[1])
-    best = or_pooled(batch, best, pooled, to_numpy(residual), plan.rules, max_bytes)
+    best = restart_from_pooled(batch, best, pooled, to_numpy(residual), plan.rules, max_bytes)
     n_narrow = _count_narrow(ritz, max(batch.X.shape[1:]))
     return _outward(batch, working, best), n_narrow, int(best.empty().any(axis=1).sum())
 
@@ -157,7 +157,7 @@ def _prepare(
     if plan.center:
         means = xp.astype(float64_sum(X, axis=1) / X.shape[1], X.dtype)[:, None, :]
         X = X - means
-    span = span_of(X, starts.given_about(means, which))
+    span = span_of(X, starts.init_relative_to(means, which))
     if span is not None:
         X = X @ span
         span = span[:, None, ...]
@@ -167,7 +167,7 @@ def _prepare(
 def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:
     """Return the best runs in the coordinates of the data."""
     frames, means = best.frames[:, None, ...], working.mean[:, 0, :]
-    found = working.outward(transpose(best.frames))
+    found = working.to_data(transpose(best.frames))
     n_iter, converged = moved_to(best.n_iter, frames), moved_to(best.converged, frames)
     if batch.affine:
         labels, objective = affine_labels(batch, frames)

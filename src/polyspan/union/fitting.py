@@ -29,9 +29,9 @@ from polyspan.arrays import (
 from polyspan.checks import (
     lowest_finite,
     warn_about_rank,
+    warn_if_coinciding,
     warn_unconverged,
     warn_user,
-    warn_where_together,
 )
 from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
@@ -43,12 +43,12 @@ from polyspan.union._solve.annealing import anneal, pooled_residual, temperature
 from polyspan.union._solve.problem import Problem
 from polyspan.union._solve.shape import join
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import Plan, relative
+from polyspan.union.plan import Plan, relative_to_mean
 from polyspan.union.reading import Data
 
 # Starts share one product while all their projections fit in this many bytes.
 GROUP_BYTES = 8 << 20
-# Enough to draw a handful of points from; more would cost more than an iteration.
+# Samples from which points are drawn; more would cost more than an iteration.
 MOST_CANDIDATES = 4096
 
 #: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
@@ -58,15 +58,18 @@ Learn = Callable[..., list[Solution]]
 def draw_starts(
     plan: Plan, problem: Problem, working: Working, given: Array | None, rng: Any
 ) -> tuple[Array, Array]:
-    """Return where the pooled subspace starts, (m, s), and where the runs do, (R, L, m, columns).
+    """Return the starts of the pooled subspace, (m, s), and of all runs, (R, L, m, columns).
 
-    Drawn by NumPy and moved: so a seed means the same start wherever the rows lie.
+    NumPy draws them and they are moved to the device of the rows, so that a seed gives the same
+    start on every device.
     """
     like = problem.rows.like
     m, s = like.shape[1], plan.subspace_dim
     pooled = moved_to(draw_bases((m, s), rng), like, like.dtype)
     if given is not None:
-        return pooled, working.inward(relative(given, working.mean, plan.affine))[None, ...]
+        return pooled, working.to_working(relative_to_mean(given, working.mean, plan.affine))[
+            None, ...
+        ]
     shape = (plan.n_starts, plan.n_subspaces, m, s)
     starts = moved_to(draw_bases(shape, rng), like, like.dtype)
     if plan.affine:
@@ -77,7 +80,7 @@ def draw_starts(
 def draw_points(problem: Problem, shape: tuple[int, int], rng: np.random.RandomState) -> Array:
     """Draw samples far from each other, as points for affine subspaces to start from.
 
-    With points drawn evenly two flats often begin in one cluster and never part again.
+    With uniformly drawn points two subspaces often start in one cluster and stay there.
     """
     n_starts, n_subspaces = shape
     n, points = problem.rows.n_rows, []
@@ -108,18 +111,18 @@ def run_starts(
     starts : pair of arrays
         From `draw_starts`.
     learn : callable, default=None
-        Another hard phase than Algorithm 1. After Algorithm 1 copies of one pooled subspace take
-        over where no start ended below that; another phase has the last word.
+        Replaces Algorithm 1 as the hard phase. Only after Algorithm 1 a run from copies of one
+        pooled subspace follows, if no start ended below the objective of these copies.
     choose : callable, default=None
         Returns the solutions of which the best is kept; None: all.
     """
     pooled_start, frames = starts
-    or_pooled = learn is None and not plan.rules.leave_one_out
+    try_pooled = learn is None and not plan.rules.leave_one_out
     learn = learn or partial(learn_by_alternation, rules=plan.rules)
     like, n_starts = problem.rows.like, frames.shape[0]
     n, m = problem.rows.n_rows, like.shape[1]
     fitted = partial(fitted_attributes, problem, working)
-    # Of rows that are elsewhere all starts share one pass: to read them costs more than anything.
+    # All starts share one pass over rows out of memory, because reading costs more than all else.
     together = n if problem.rows.in_memory else 1
     group = GROUP_BYTES if is_host(like) else DEVICE_CHUNK_BYTES
     size = max(1, min(n_starts, group // (together * plan.n_columns * item_bytes(frames))))
@@ -137,8 +140,8 @@ def run_starts(
         )  # fmt: skip
         solutions = [found for group in groups for found in group]
         solutions = solutions if choose is None else choose(solutions)
-        best = first_of_the_best(solutions)
-        return _or_pooled(problem, best, pooled, learn) if or_pooled else best
+        best = best_solution(solutions)
+        return _restart_from_pooled(problem, best, pooled, learn) if try_pooled else best
 
 
 def _run_group(
@@ -171,11 +174,11 @@ def _run_group(
     return solutions
 
 
-def _or_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) -> Solution:
-    """Go on from copies of one pooled subspace where no start ended below that.
+def _restart_from_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) -> Solution:
+    """Run again from copies of one pooled subspace if no start has a lower objective than these.
 
-    It happens where λ is so small for the scale of the data that the subspaces have come
-    together long before they have turned towards the data.
+    This happens if λ is so small for the scale of the data that the subspaces become equal
+    before they fit the data.
     """
     near = near_copies(pooled, best.frames.shape[0])[None, ...]
     copies = namespace(pooled).broadcast_to(pooled, near.shape)
@@ -190,7 +193,7 @@ def _or_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) ->
     return replace(together, anneal_history=best.anneal_history)
 
 
-def first_of_the_best(solutions: list[Solution]) -> Solution:
+def best_solution(solutions: list[Solution]) -> Solution:
     """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
     lowest = lowest_finite([solution.criterion for solution in solutions])
     enough = lowest + 1e-9 * abs(lowest)
@@ -199,7 +202,7 @@ def first_of_the_best(solutions: list[Solution]) -> Solution:
 
 def fitted_attributes(problem: Problem, working: Working, frames: Array) -> dict[str, Any]:
     """Return the attributes that describe the subspaces a solver has reached."""
-    bases, points = problem.shape.split(working.outward(frames))
+    bases, points = problem.shape.split(working.to_data(frames))
     if points is None:
         return {"bases_": bases, "mean_": working.mean}
     # A copy, and not every column but the last of frames: products with an array that lies
@@ -211,13 +214,13 @@ def fitted_attributes(problem: Problem, working: Working, frames: Array) -> dict
 def store(
     model: LinearUnion, data: Data, problem: Problem, working: Working, plan: Plan, best: Solution
 ) -> None:
-    """Store what was learned, and forget the batches of a stream or another fit."""
+    """Store what was learned, and delete what a stream or an earlier fit has stored."""
     for name in ("anchors_", "_stream", "n_samples_seen_"):
         model.__dict__.pop(name, None)
     for name, value in fitted_attributes(problem, working, best.frames).items():
         setattr(model, name, value)
     xp = namespace(best.frames)
-    plain, unit = not plan.rules.leave_one_out, working.unit(problem.lam)
+    plain, unit = not plan.rules.leave_one_out, working.residual_unit(problem.lam)
     model.objective_ = best.objective / unit / unit
     for name, values in (("objective", best.history), ("anneal", best.anneal_history)):
         history = [value / unit / unit for value in values]
@@ -230,7 +233,7 @@ def store(
         # Exact ties may fall otherwise in the coordinates of the span, or about a point.
         model.labels_ = model._nearest(data.X)
     else:
-        labels = best.labels if data.learned is None else data.labels(best.labels)
+        labels = best.labels if data.learned is None else data.expand_labels(best.labels)
         model.labels_ = (
             labels.astype(np.int64) if data.source else xp.astype(labels, xp.int64, copy=False)
         )
@@ -250,7 +253,7 @@ def _affine_objective(problem: Problem, best: Solution, labels: Any, unit: float
 
 
 def warn_about(best: Solution, plan: Plan, lam: float) -> None:
-    """Say what is wrong with the result of a fit."""
+    """Warn of empty subspaces, equal subspaces and missing convergence."""
     empty = np.flatnonzero(to_numpy(best.counts) == 0)
     if len(empty):
         warn_user(
@@ -258,7 +261,7 @@ def warn_about(best: Solution, plan: Plan, lam: float) -> None:
             "lam or n_init"
         )
     if not plan.affine:
-        warn_where_together(best.frames, lam)
+        warn_if_coinciding(best.frames, lam)
     if best.stopped == "max_iter":
         warn_unconverged(
             f"the alternation did not converge to tol={plan.rules.tol} in max_iter="

@@ -1,4 +1,4 @@
-"""What a fitted union of linear or affine subspaces can do: assign, measure, reconstruct, fill."""
+"""Predictions of linear and affine unions: labels, distances, reconstruction, imputation."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from polyspan.arrays import (
     namespace,
     pass_work,
     power_of_two_scale,
+    restore_order,
     row_slices,
     rows_at_once,
     to_numpy,
     transpose,
-    unsorted,
     zeros,
 )
-from polyspan.checks import refuse_missing, validated
+from polyspan.checks import refuse_missing, validate_samples
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
-from polyspan.union.prediction import UnionPrediction, fills
+from polyspan.union.prediction import UnionPrediction, can_impute
 
 
 class LinearUnion(UnionPrediction):
@@ -61,7 +61,7 @@ class LinearUnion(UnionPrediction):
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data; the message for NaN names the model that takes it."""
-        X = validated(self, X, reset=reset, method=method, fitted="bases_")
+        X = validate_samples(self, X, reset=reset, method=method, fitted="bases_")
         if not self._takes_missing:
             refuse_missing(self, X)
         return X
@@ -135,9 +135,10 @@ class LinearUnion(UnionPrediction):
         X_reconstructed : ndarray or frame of shape (n_samples, n_features)
             A frame where `set_output` asks for one.
             D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace; for affine subspaces a point
-            of it takes the place of the mean. Of samples with missing entries the least-squares
-            fit of the observed ones: one with at most `subspace_dim` of them goes to the subspace
-            that explains it with the smallest coefficients, one without any becomes the mean.
+            of the subspace replaces the mean. Samples with missing entries are fitted to their
+            observed entries by least squares. A sample with at most `subspace_dim` observed
+            entries is assigned to the subspace that explains it with the smallest coefficients;
+            a sample without any becomes the mean.
         """
         return self._reconstructed(self._validate(X, reset=False, method="reconstruct"))
 
@@ -151,7 +152,7 @@ class LinearUnion(UnionPrediction):
                 parts = [
                     self._fitted(fit, p, own) / scale + self.mean_ for p, own in enumerate(members)
                 ]
-                out[fit.which, :] = unsorted(members, parts)
+                out[fit.which, :] = restore_order(members, parts)
             return out
         if self._points() is not None:
             members, parts = members_of(self._nearest(X), n_subspaces), []
@@ -159,7 +160,7 @@ class LinearUnion(UnionPrediction):
                 basis, point = self.bases_[p, ...], self.anchors_[p, :]
                 about = xp.take(X, own, axis=0) - point
                 parts.append((about @ basis) @ transpose(basis) + point)
-            return unsorted(members, parts)
+            return restore_order(members, parts)
         with self._limit_threads(X):
             stacked = Stacked.of(self.bases_[None, ...])
             for which, chunk, scales in self._chunks(X):
@@ -172,10 +173,10 @@ class LinearUnion(UnionPrediction):
                     if scales is not None:
                         projected = projected / xp.take(scales, own, axis=0)
                     parts.append(projected + self.mean_)
-                out[which, :] = unsorted(members, parts)
+                out[which, :] = restore_order(members, parts)
         return out
 
-    @available_if(fills)  # type: ignore[untyped-decorator]
+    @available_if(can_impute)  # type: ignore[untyped-decorator]
     @as_samples
     @by_blocks
     def impute(self, X: Any) -> Array:

@@ -26,7 +26,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     .. math:: F_1 = \sum_{l \ne p} d_u^2(S_l, S_p) + \lambda \sum_i \|y_i - P_{S_{l_i}} y_i\|^2
 
     where y_i is the i-th sample minus the mean. A small λ keeps the subspaces together, λ=∞ is
-    K-subspaces. λ weighs squared residuals, so it goes with the scale of the data (X → aX needs
+    K-subspaces. λ weighs squared residuals, so it depends on the scale of the data (X → aX needs
     λ → λ/a²): the default suits samples of norm about 1.
 
     Parameters
@@ -41,12 +41,12 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     init : {"anneal", "random"} or array of shape (n_subspaces, n_features, subspace_dim), \
             default="anneal"
         "anneal" starts from random bases and cools soft memberships until they are hard, which
-        finds far better optima than the alternation alone. "random" is the paper's. An array
-        gives the bases to start from; with `affine` it has one column more, a point of the
-        subspace.
+        finds far better optima than the alternation alone. "random" starts the alternation from
+        random bases, as in the paper. An array gives the bases to start from; with `affine` it has
+        one column more, a point of the subspace.
     solver : {"power", "exact"}, default="power"
         "exact" takes the top eigenvectors in each update, as in the paper; "power" one power step
-        towards them, many times cheaper, and the objective never rises either.
+        towards them, which is many times cheaper. The objective never rises with either.
     n_init : int or "auto", default="auto"
         Number of starts, of which the one with the lowest objective is kept. "auto" is 8 for
         `init="random"` and for affine subspaces, and 1 otherwise.
@@ -73,7 +73,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         The alternation has converged when an iteration lowers the objective by no more than this
         fraction of it.
     forget_factor : float, default=1.0
-        For `partial_fit` only: what everything remembered is multiplied by before each batch, so
+        For `partial_fit` only: factor for everything remembered, applied before each batch, so
         that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
         f the memory is about 1 / (1 - f) batches long.
     random_state : int, RandomState instance or None, default=None
@@ -190,7 +190,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         ----------
         X : array-like of shape (n_samples, n_features)
             Complete data; never modified. Under scikit-learn's `array_api_dispatch` an array of
-            PyTorch or CuPy is fitted on its own device, where the fitted arrays will lie too.
+            PyTorch or CuPy is fitted on its own device, and the fitted arrays are there too.
         y : ignored
 
         Returns

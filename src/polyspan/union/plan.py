@@ -1,4 +1,4 @@
-"""What a fit is asked for, checked: sizes, starts, schedule, and what a solver needs."""
+"""The plan of a fit, checked: sizes, starts, schedule, and what a solver needs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit is asked for: sizes, starts, schedule and rules."""
+    """Sizes, starts, schedule and rules of a fit."""
 
     n_subspaces: int
     subspace_dim: int
@@ -55,7 +55,7 @@ class Plan:
 
 
 class Parameters(Protocol):
-    """What all linear models have in common."""
+    """Parameters that all linear models have."""
 
     init: Any
     n_init: int | str
@@ -66,7 +66,7 @@ class Parameters(Protocol):
 
 
 class SizedParameters(Parameters, Protocol):
-    """What those have in common that are told the sizes."""
+    """Parameters of linear models whose sizes are given by the user."""
 
     n_subspaces: int
     subspace_dim: int
@@ -78,7 +78,7 @@ class SizedParameters(Parameters, Protocol):
 
 
 def sized_plan(model: SizedParameters) -> Plan:
-    """Return what the parameters of a model ask for that is told the sizes."""
+    """Return the plan of a model whose sizes are given by the user."""
     solver = "power" if model.solver == "mm" else model.solver
     rules = Rules(solver, model.max_iter, float(model.tol), model.residual == "loo")
     return plan_of(model, rules, model.n_subspaces, model.subspace_dim, affine=model.affine)
@@ -87,7 +87,7 @@ def sized_plan(model: SizedParameters) -> Plan:
 def plan_of(
     model: Parameters, rules: Rules, n_subspaces: int, subspace_dim: int, *, affine: bool
 ) -> Plan:
-    """Return what the parameters of a model ask for."""
+    """Return the plan that follows from the parameters of a model."""
     init, n_init = model.init, model.n_init
     given, annealed = not isinstance(init, str), isinstance(init, str) and init == "anneal"
     if given and n_init not in ("auto", 1):
@@ -151,9 +151,9 @@ def check_needs(rules: Rules, affine: bool, where: str | None, n_features: int) 
     lacking = None
     if where and (needs.all_samples or (where == "stream" and not needs.streams)):
         lacking = f"all samples in memory, not {kind[where]}"
-    elif where and n_features > needs.features_elsewhere:
+    elif where and n_features > needs.max_features_out_of_core:
         lacking = (
-            f"all samples in memory, or at most {needs.features_elsewhere} features (X has "
+            f"all samples in memory, or at most {needs.max_features_out_of_core} features (X has "
             f"{n_features}) in {kind[where]}"
         )
     elif where == "stream" and rules.leave_one_out:
@@ -205,7 +205,7 @@ def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, aff
     return join(bases, points)
 
 
-def relative(frames: Array, mean: Array, affine: bool) -> Array:
+def relative_to_mean(frames: Array, mean: Array, affine: bool) -> Array:
     """Return frames whose points are relative to the mean."""
     if not affine:
         return frames

@@ -12,10 +12,10 @@ from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.data.prediction import by_blocks
 
 
-def fills(model: UnionPrediction) -> bool:
-    """Tell whether a model has `impute`; the error says why not."""
+def can_impute(model: UnionPrediction) -> bool:
+    """Return True if a model has `impute`; else raise an error that says why not."""
     if not model._takes_missing:
-        raise AttributeError(f"{type(model).__name__} needs complete data: nothing is to be filled")
+        raise AttributeError(f"{type(model).__name__} needs complete data: nothing is missing")
     return True
 
 
@@ -25,13 +25,13 @@ class UnionPrediction(
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """What follows from the nearest subspace and the distances to all of them, in any space."""
+    """Predictions from the distances to all subspaces, in the ambient or a feature space."""
 
     _takes_missing = False
     """Whether NaN marks missing entries, in training and in new data."""
 
     def __getstate__(self) -> dict[str, Any]:
-        # Lazy labels hold the way to all training samples, or these samples themselves.
+        # Lazy labels hold a dask graph that leads to all training samples.
         state: dict[str, Any] = super().__getstate__()
         if hasattr(state.get("labels_"), "__dask_graph__"):
             state = {name: value for name, value in state.items() if name != "labels_"}

@@ -1,4 +1,4 @@
-"""Training data, checked: an array in memory or rows that are elsewhere, complete or not."""
+"""Checked training data: an array in memory, or rows of a file or dask array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyspan.checks import (
     check_extent,
     check_header,
     refuse_missing,
-    validated,
+    validate_samples,
     warn_left_out,
 )
 from polyspan.data.measure import Extent, measure_block
@@ -28,7 +28,7 @@ from polyspan.union.linear import LinearUnion
 
 @dataclass(frozen=True)
 class Data:
-    """Checked training data: an array in memory, or rows that are elsewhere."""
+    """Checked training data: an array in memory, or rows of a file or dask array."""
 
     X: Any
     """The array, or what the rows come from."""
@@ -36,11 +36,11 @@ class Data:
     n_learned: int
     """Samples with enough observed entries."""
     learned: Array | None = None
-    """Which samples of an array these are; None: all."""
+    """Which samples of an array have enough observed entries; None: all."""
     holes: bool = False
     """Whether entries are missing."""
-    least: int = 0
-    """Samples with no more observed entries than this are not learned from."""
+    too_few: int = 0
+    """Samples with at most this many observed entries are not learned from."""
     source: Source | None = None
     extent: Extent | None = None
 
@@ -48,12 +48,12 @@ class Data:
         self, lam: float, *, center: bool, affine: bool, start: Array | None, prior: float = 0.0,
         masked: bool = False,
     ) -> tuple[Problem, Working]:  # fmt: skip
-        """Return the problem in working coordinates; `masked` treats complete data as others."""
+        """Return the problem in working coordinates; `masked` uses masks for complete data too."""
         if self.source is not None:
             assert self.extent is not None
             return prepare_source(
                 self.source, self.extent, lam, dtype=self.source.working_type, center=center,
-                affine=affine, holes=self.holes, least=self.least, prior=prior,
+                affine=affine, holes=self.holes, too_few=self.too_few, prior=prior,
             )  # fmt: skip
         X = self.X
         if self.learned is not None:
@@ -64,7 +64,7 @@ class Data:
             prior=prior,
         )  # fmt: skip
 
-    def labels(self, labels: Array) -> Array:
+    def expand_labels(self, labels: Array) -> Array:
         """Return labels of all samples, -1 for those that were not learned from."""
         xp = namespace(labels)
         position = xp.cumulative_sum(xp.astype(self.learned, xp.int64)) - 1
@@ -90,37 +90,37 @@ def read(model: LinearUnion, X: Any, dim: int, needs: Needs, *, copied: bool) ->
     if not isinstance(X, np.ndarray):
         source = row_source(X)
     elif isinstance(X, np.memmap) and (mapped := mapped_rows(X)) is not None:
-        sliced = not needs.all_samples and mapped.n_features <= needs.features_elsewhere
+        sliced = not needs.all_samples and mapped.n_features <= needs.max_features_out_of_core
         if sliced and (copied or mapped.dtype not in (np.float32, np.float64)):
             source = mapped
     if source is not None:
         check_header(model, source)
-        least = min(dim, source.n_features - 1)
-        extent, _ = source.reduce(measure_block, source.working_type, least, None)
+        too_few = min(dim, source.n_features - 1)
+        extent, _ = source.reduce(measure_block, source.working_type, too_few, None)
         check_extent(model, source, extent, allow_nan=model._takes_missing)
         n, n_learned = extent.n_rows, extent.n_learned
         if extent.n_missing:
             check_columns_observed((extent.observed == 0)[None, :])
         data = Data(
-            X, source.n_features, n_learned, holes=extent.n_missing > 0, least=least,
+            X, source.n_features, n_learned, holes=extent.n_missing > 0, too_few=too_few,
             source=source, extent=extent,
         )  # fmt: skip
         left_out: Any = n - n_learned
     else:
-        X = validated(model, X, reset=True, method="fit", fitted="bases_")
+        X = validate_samples(model, X, reset=True, method="fit", fitted="bases_")
         n, m = X.shape
         if not model._takes_missing:
             refuse_missing(model, X)
             return Data(X, m, n)
         xp, holes = namespace(X), Holes.of(X)
         check_columns_observed(holes.missing)
-        least = min(dim, m - 1)
-        learned = holes.n_observed > least
+        too_few = min(dim, m - 1)
+        learned = holes.n_observed > too_few
         n_learned = int(xp.sum(xp.astype(learned, xp.int64)))
         data = Data(
             X, m, n_learned, None if n_learned == n else learned, bool(xp.any(holes.missing))
         )
         left_out = np.flatnonzero(~to_numpy(learned))
     if n_learned < n:
-        warn_left_out(left_out, n, least)
+        warn_left_out(left_out, n, too_few)
     return data

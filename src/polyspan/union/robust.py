@@ -1,4 +1,4 @@
-"""RobustMiCUSaL: unions of subspaces from data with missing entries (Algorithm 3 and better)."""
+"""RobustMiCUSaL: unions of subspaces from data with missing entries (Algorithm 3 and others)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array
 from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import NEEDS, Solution, shifted
+from polyspan.union._solve.alternation import NEEDS, Solution, monitor_of_start
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
@@ -75,7 +75,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     tol : float, default=1e-6
         Converged when an iteration changes F2 by no more than this fraction of it.
     forget_factor : float, default=1.0
-        For `partial_fit` only: what everything remembered is multiplied by before each batch, so
+        For `partial_fit` only: factor for everything remembered, applied before each batch, so
         that a sample that came k batches ago counts `forget_factor ** k`. 1 forgets nothing; with
         f the memory is about 1 / (1 - f) batches long.
     random_state : int, RandomState instance or None, default=None
@@ -225,7 +225,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol), self._weighted
         )
         return [
-            learn_by_grouse(problem, start, rules, monitor=monitor and shifted(monitor, k))
+            learn_by_grouse(problem, start, rules, monitor=monitor and monitor_of_start(monitor, k))
             for k, start in enumerate(frames)
         ]
 

@@ -1,4 +1,4 @@
-"""`partial_fit`: unions of subspaces from a stream of batches, with a memory that may fade."""
+"""`partial_fit`: unions of subspaces from a stream of batches, with optional forgetting."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 
 from polyspan._sklearn import fit_context
 from polyspan.arrays import limit_threads, machine_epsilon, pass_work, power_of_two_scale
-from polyspan.checks import listed, warn_left_out, warn_user
-from polyspan.data.working import working_weight
+from polyspan.checks import first_ten, warn_left_out, warn_user
+from polyspan.data.working import working_lam
 from polyspan.union._solve.alternation import Rules, alternate
 from polyspan.union._solve.memory import Memory, Past
 from polyspan.union._solve.observation import Observation
@@ -27,11 +27,11 @@ from polyspan.union.reading import Data
 # The first samples are kept until there are this many for each dimension of each subspace: an
 # annealed fit of the paper's setting with as many has 1.4 % of the labels wrong.
 FIRST_PER_DIMENSION = 10
-# Where some feature was observed in none of them, up to this many times as many are kept.
-MOST_TIMES = 10
-# While they are being kept, a fit is repeated when there are this many times as many.
-REFIT_FROM = 1.25
-# What may not change within a stream: everything that is remembered depends on it.
+# If some feature was observed in none of them, up to this many times as many samples are kept.
+MOST_KEPT_FACTOR = 10
+# Meanwhile the fit is repeated whenever their number has grown by this factor.
+REFIT_FACTOR = 1.25
+# Parameters that may not change within a stream: everything that is remembered depends on them.
 FIXED = ("n_subspaces", "subspace_dim", "center", "affine")
 # Power steps per batch, and the fraction of the objective below which they stop.
 MOST_STEPS = 20
@@ -43,24 +43,24 @@ class Stream:
     """What `partial_fit` knows between two batches."""
 
     n_seen: int
-    """Samples that have come."""
+    """Number of samples so far."""
     options: tuple[Any, ...]
-    """Values of the parameters in FIXED that it began with."""
+    """Values of the parameters in FIXED at the beginning of the stream."""
     sums: np.ndarray
-    """Weighted sums of every feature, of what was observed, times `scale`."""
+    """Weighted sums of the observed entries of every feature, times `scale`."""
     counts: np.ndarray
-    """Their weights."""
+    """Sums of the weights of these entries."""
     first: np.ndarray | None = None
     """The first samples with enough observed entries, until there are enough to start from."""
     n_fitted: int = 0
-    """How many of them the last fit had."""
+    """Number of samples in `first` at the last fit."""
     memory: Memory | None = None
-    """Of samples times `scale`."""
+    """Sums over past samples times `scale`."""
     scale: float = 1.0
     """A power of two that keeps squares finite."""
 
     def with_batch(self, X: np.ndarray, forget_factor: float) -> Stream:
-        """Let the past fade and count a batch in, on a scale that suits both."""
+        """Apply the forget factor and add a batch, on a scale that suits both."""
         assert self.memory is not None
         missing, eps = np.isnan(X), machine_epsilon(X)
         values = np.where(missing, X.dtype.type(0), X)
@@ -80,7 +80,7 @@ class Stream:
         )
 
     def mean(self, dtype: Any) -> np.ndarray:
-        """Return the weighted mean of what was observed of every feature, times `scale`."""
+        """Return the weighted mean of the observed entries of every feature, times `scale`."""
         return np.asarray(self.sums / np.maximum(self.counts, 1e-300), dtype=dtype)
 
 
@@ -106,7 +106,7 @@ class Streaming(SizedParameters, Protocol):
 
 
 def _streamable(model: Streaming) -> bool:
-    """Say why a model has no `partial_fit`; scikit-learn makes an AttributeError of it."""
+    """Raise an error if a model has no `partial_fit`; scikit-learn turns it into AttributeError."""
     check_needs(sized_plan(model).rules, model.affine, "stream", 0)
     return True
 
@@ -118,12 +118,13 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
 
     The first samples, ten for each dimension of each subspace, are kept and fitted as `fit`
     would; before there are `n_subspaces * subspace_dim` of them the model is not fitted.
-    After that a batch is assigned, power steps are taken on it and on what is remembered of
-    the past, and of the batch only sums are remembered: its samples keep the labels that
-    they have then. `forget_factor` is what the past is multiplied by before each batch.
+    After that every batch is assigned to the subspaces, and power steps are taken on the batch
+    and on the remembered sums together. Then only sums over the batch are remembered, with the
+    labels that its samples have at that time. Before each batch the remembered sums are
+    multiplied by `forget_factor`.
 
-    With missing entries the first samples are kept until every feature was observed among
-    them, up to ten times as many as above: of more the oldest are forgotten.
+    With missing entries the first samples are kept until every feature was observed at least
+    once, but at most ten times as many as above: then the oldest samples are dropped.
 
     After `fit` a new stream begins: what `fit` learned is forgotten.
 
@@ -136,10 +137,10 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
     Returns
     -------
     self : object
-        With `labels_` of this batch, `objective_` the objective over the batch and over what
-        is remembered, each sample with its weight and with the label (and the filled-in
-        entries) that it had, `objective_history_` that before every step on this batch, and
-        `n_samples_seen_`.
+        `labels_` belong to this batch. `objective_` is the objective over the batch and the
+        remembered samples, each with its weight and with the label (and the filled-in entries)
+        that it had when it was remembered. `objective_history_` holds the objective before every
+        step on this batch. `n_samples_seen_` counts all samples of the stream.
     """
     stream = getattr(self, "_stream", None)
     X = X.compute() if hasattr(X, "__dask_graph__") else X
@@ -151,22 +152,22 @@ def partial_fit(self: Streaming, X: Any, y: Any = None) -> Streaming:
         options = tuple(getattr(self, name) for name in FIXED)
         stream = Stream(0, options, nothing, nothing, X[:0])
     _check_options(self, stream)
-    X = _in_precision(X, stream)
+    X = _cast_to_stream(X, stream)
     learned = (~np.isnan(X)).sum(axis=1) > self.subspace_dim
     warn_left_out(int((~learned).sum()), len(X), self.subspace_dim)
     batch = X if learned.all() else X[learned]
     stream = replace(stream, n_seen=stream.n_seen + len(X))
     if stream.first is not None:
-        self._stream = _begin(self, stream, batch)
+        self._stream = _fit_first(self, stream, batch)
     else:
-        self._stream = _absorb(self, stream, batch, float(self.forget_factor))
+        self._stream = _update(self, stream, batch, float(self.forget_factor))
     self.n_samples_seen_ = stream.n_seen
     if hasattr(self, "bases_"):
         self.labels_ = self._nearest(X)
     return self
 
 
-def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
+def _fit_first(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     """Keep the first samples, and fit them when there are enough."""
     assert stream.first is not None
     first = np.concatenate([stream.first, X])
@@ -174,14 +175,14 @@ def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     enough = FIRST_PER_DIMENSION * n_directions
     unseen = np.flatnonzero(np.isnan(first).all(axis=0))
     if len(unseen) and len(first) >= enough:
-        first = first[-MOST_TIMES * enough :]
+        first = first[-MOST_KEPT_FACTOR * enough :]
         warn_user(
-            f"columns {listed(unseen)} were not observed in any of the first samples: the "
-            f"model is fitted when they are; until then the last {MOST_TIMES * enough} "
+            f"columns {first_ten(unseen)} were not observed in any of the first samples: the "
+            f"model is fitted when they are; until then the last {MOST_KEPT_FACTOR * enough} "
             "samples are kept"
         )
     stream = replace(stream, first=first)
-    due = len(first) >= min(enough, max(n_directions, REFIT_FROM * stream.n_fitted))
+    due = len(first) >= min(enough, max(n_directions, REFIT_FACTOR * stream.n_fitted))
     if len(unseen) or not due:
         return stream
     model._stream = stream  # a fit that fails costs no samples
@@ -198,14 +199,13 @@ def _begin(model: Streaming, stream: Stream, X: np.ndarray) -> Stream:
     scale = power_of_two_scale(float(np.nanmax(np.abs(first))), machine_epsilon(first))
     memory = Memory.empty(model.mean_ * scale, model.n_subspaces, model.subspace_dim)
     stream = replace(stream, first=None, memory=memory, scale=scale)
-    return _absorb(model, stream, first, 1.0)
+    return _update(model, stream, first, 1.0)
 
 
-def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
-    """Let the past fade and take power steps on it and a batch together, then remember that.
+def _update(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: float) -> Stream:
+    """Apply the forget factor, take power steps on past and batch, and remember the batch.
 
-    Samples of the batch are assigned anew before each step; what is remembered stays with the
-    subspace that it was remembered for.
+    Samples of the batch are assigned anew before each step; remembered samples keep their labels.
     """
     stream = stream.with_batch(X, forget_factor)
     assert stream.memory is not None
@@ -213,13 +213,13 @@ def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: floa
     center = model.center or model.affine
     mean = stream.mean(dtype) if center else np.zeros_like(model.mean_)
     observation = Observation(
-        dtype, mean if center else None, explicit=center, scale=scale,
-        holes=bool(np.isnan(X).any()), least=model.subspace_dim, prior=model._prior(),
+        dtype, mean if center else None, center_first=center, scale=scale,
+        holes=bool(np.isnan(X).any()), too_few=model.subspace_dim, prior=model._prior(),
     )  # fmt: skip
     block = observation.block(X)
     if block is None:  # no sample has enough observed entries
         return stream
-    lam, past = working_weight(float(model.lam), scale), Past(stream.memory, mean)
+    lam, past = working_lam(float(model.lam), scale), Past(stream.memory, mean)
     problem = batch_problem(block, lam, model.affine, past)
     points = (model.anchors_ * scale - mean).astype(dtype) if model.affine else None
     n_subspaces, m, s = model.bases_.shape
@@ -244,7 +244,7 @@ def _absorb(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: floa
 
 
 def _check_options(model: Streaming, stream: Stream) -> None:
-    """Raise an error where a parameter was set that all that is remembered depends on."""
+    """Raise an error if a parameter in FIXED was changed within the stream."""
     for name, before in zip(FIXED, stream.options, strict=True):
         if (now := getattr(model, name)) != before:
             raise ValueError(
@@ -254,13 +254,13 @@ def _check_options(model: Streaming, stream: Stream) -> None:
 
 
 def _forget_fit(model: Streaming) -> None:
-    """Forget what `fit` has learned, as a stream begins anew."""
+    """Delete what `fit` has learned, because a new stream begins."""
     for name in list(vars(model)):
         if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):
             delattr(model, name)
 
 
-def _in_precision(X: np.ndarray, stream: Stream) -> np.ndarray:
+def _cast_to_stream(X: np.ndarray, stream: Stream) -> np.ndarray:
     """Return a batch in the precision of the first one."""
     kept = stream.first
     if kept is None:

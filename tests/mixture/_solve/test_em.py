@@ -1,4 +1,4 @@
-"""EM on low-rank Gaussians: never falls, equals the dense formulas, in any namespace."""
+"""EM on low-rank Gaussians: the likelihood never falls; equal to the dense formulas."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from polyspan.mixture._solve.gaussians import (
     soft_assign,
 )
 from polyspan.mixture._solve.masked import MaskedSamples
-from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, low_rank
+from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, fit_low_rank
 from polyspan.mixture.starts import as_samples
 
 
@@ -148,7 +148,7 @@ def test_the_exact_update_beats_its_neighbours(kind):
     rng = np.random.default_rng(1)
     M = np.stack([a @ a.T / 4 for a in rng.standard_normal((2, 5, 8))])
     counts = np.array([10.0, 25.0])
-    bases, variances, noise = low_rank(M, counts, 2, NoiseRule(kind, 1e-3, 0.7))
+    bases, variances, noise = fit_low_rank(M, counts, 2, NoiseRule(kind, 1e-3, 0.7))
 
     def value(bases, variances, noise):
         g = Gaussians(np.zeros(2), np.zeros((2, 5)), bases, variances, noise)
@@ -169,13 +169,13 @@ def test_the_exact_update_beats_its_neighbours(kind):
 
 def test_shared_noise_takes_in_directions_without_variance():
     M = np.stack([np.diag([5.0, 4.0, 0.1, 0.1]), np.diag([2.0, 1.9, 1.8, 1.7])])
-    _, variances, noise = low_rank(M, np.array([1.0, 1.0]), 2, NoiseRule("shared", 1e-6))
+    _, variances, noise = fit_low_rank(M, np.array([1.0, 1.0]), 2, NoiseRule("shared", 1e-6))
     expected = (0.1 + 0.1 + 1.8 + 1.7) / 4
     assert_allclose(noise, [expected, expected])
     assert_allclose(variances, [[5 - expected, 4 - expected], [2 - expected, 1.9 - expected]])
     M[1] = np.diag([0.3, 0.2, 0.1, 0.1])
     M[0] = np.diag([5.0, 4.0, 2.0, 2.0])
-    _, variances, noise = low_rank(M, np.array([1.0, 1.0]), 2, NoiseRule("shared", 1e-6))
+    _, variances, noise = fit_low_rank(M, np.array([1.0, 1.0]), 2, NoiseRule("shared", 1e-6))
     assert_allclose(noise, [(2 + 2 + 0.3 + 0.2 + 0.1 + 0.1) / 6] * 2)
     assert_allclose(variances[1], 0)
 

@@ -1,4 +1,4 @@
-"""EM that looks at the likely components only, and the inverses that it needs."""
+"""EM over the likely components only, and the inverses that it needs."""
 
 import numpy as np
 import pytest

@@ -14,7 +14,7 @@ from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
 from polyspan.union._solve.alternation import Rules, alternate, refill_empty
 from polyspan.union._solve.annealing import anneal, pooled_residual, temperatures
-from polyspan.union._solve.leave_one_out import SMALLEST_SLACK, spread_block
+from polyspan.union._solve.leave_one_out import SMALLEST_SLACK, coefficient_scatter_block
 from polyspan.union._solve.observation import CompleteBlock
 from polyspan.union._solve.problem import prepare
 from polyspan.union._solve.shape import Linear
@@ -114,7 +114,7 @@ def test_reasons_for_stopping():
 
 
 def with_an_empty_subspace(lam):
-    """Two bases that fit all samples, and one orthogonal to the data, which nobody chooses."""
+    """Two bases that fit all samples, and one orthogonal to the data, without samples."""
     rng = np.random.RandomState(0)
     X = np.zeros((60, 8))
     X[:20, :2], X[20:40, 2:4], X[40:, 4:6] = rng.standard_normal((3, 20, 2))
@@ -148,8 +148,8 @@ def test_empty_subspace_stays_when_filling_it_does_not_help():
 
 def leave_one_out(block, bases, labels):
     """Return leave-one-out residuals, (n_starts, n_subspaces, n), chunk beside chunk."""
-    spread, _ = spread_block(block, bases, Linear(), labels)
-    leverage, found = spread.leverage(affine=False), []
+    scatter, _ = coefficient_scatter_block(block, bases, Linear(), labels)
+    leverage, found = scatter.leverage(affine=False), []
     for fit in block.fits(bases, None):
         members = member_mask(labels[fit.which, :].T, bases.shape[1], bases.dtype)
         found.append(np.asarray(leverage.residuals(fit, members)))
@@ -183,10 +183,10 @@ def test_leverage_of_responsibilities_is_that_of_labels_where_they_are_hard(xp):
     hard = member_mask(labels.T, 3, bases.dtype)
     weights = xp.permute_dims(hard, (2, 0, 1))
     one, other = (
-        problem.rows.reduce(spread_block, bases, problem.shape, membership)[0]
+        problem.rows.reduce(coefficient_scatter_block, bases, problem.shape, membership)[0]
         for membership in (labels, weights)
     )
-    for name in ("gram", "first", "mass"):
+    for name in ("gram", "total", "mass"):
         assert_allclose(np.asarray(getattr(one, name)), np.asarray(getattr(other, name)))
 
 
@@ -239,12 +239,12 @@ def test_reduction_to_the_span_changes_no_objective():
     assert reduced.rows.block.X.shape == (12, 18)
     assert prepare(np.vstack([X] * 4), 4.0, center=True)[1].span is None
     rules = Rules(solver="exact", tol=1e-12)
-    (small,) = alternate(reduced, working.inward(start)[None], rules)
+    (small,) = alternate(reduced, working.to_working(start)[None], rules)
     Y = X - X.mean(axis=0)
     full = replace(reduced, rows=ArrayRows(CompleteBlock(Y, None, 12), 12, Y))
     (large,) = alternate(full, start[None], rules)
     assert_allclose(small.history, large.history, rtol=1e-9)
-    for a, b in zip(working.outward(small.frames), large.frames, strict=True):
+    for a, b in zip(working.to_data(small.frames), large.frames, strict=True):
         assert subspace_distance(a, b) < 1e-5
 
 

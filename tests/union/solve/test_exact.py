@@ -101,7 +101,7 @@ def test_krylov_leaves_an_invariant_start_that_does_not_lead(xp):
 def test_krylov_gives_up_when_the_start_is_far(xp):
     matrix = xp.asarray(np.diag([100.0, 1, 1, 1, 1]))
     start = xp.asarray(np.full((5, 1), 5**-0.5))
-    found = leading_subspace(lambda block: matrix @ block, start, max_cycles=9, near=0.1)
+    found = leading_subspace(lambda block: matrix @ block, start, max_cycles=9, start_tol=0.1)
     assert not found.converged
 
 

@@ -93,7 +93,7 @@ def test_assignment_and_sums_by_brute_force(xp, size, prior, affine):
 @pytest.mark.parametrize("affine", [False, True])
 @pytest.mark.parametrize("prior", [None, 0.0, 0.02, 1.0])
 def test_gains_are_what_the_best_fit_takes_off_the_norm(xp, size, prior, affine):
-    """Complete rows too, which have no prior."""
+    """Also for complete rows, which have no prior."""
     X = incomplete()
     if prior is None:
         X = np.nan_to_num(X, nan=0.3)
@@ -258,7 +258,7 @@ def test_sums_and_filled_samples_for_given_labels_by_brute_force(xp, size, affin
     assert_allclose(np.asarray(completed.X), filled, atol=1e-10)
     assert_allclose(np.asarray(weights), 10 / (~np.isnan(X)).sum(axis=1))
     if not affine:
-        found = block.own_coefficients(bases, xp.asarray(labels))
+        found = block.assigned_coefficients(bases, xp.asarray(labels))
         assert_allclose(np.asarray(found), coefficients, atol=1e-10)
     own = xp.asarray(labels[None, :])
     split = problem.shape.split(xp.asarray(frames[None]))
@@ -269,7 +269,7 @@ def test_sums_and_filled_samples_for_given_labels_by_brute_force(xp, size, affin
 
 @pytest.mark.parametrize("affine", [False, True])
 def test_hard_labels_as_weights_give_the_same_sums(affine):
-    """Accelerators take the way of the weights for both."""
+    """On accelerators hard labels are computed as weights as well."""
     problem = problem_of(incomplete(seed=9), affine=affine)
     split = problem.shape.split(drawn_frames((1, 2, 10, 3), affine))
     (fit,) = problem.rows.block.fits(*split)

@@ -1,11 +1,11 @@
-"""One pass over the rows: labels, energies and sums, whatever the chunks and the namespace."""
+"""One pass over the rows: labels, energies and sums, for any chunks and namespace."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from polyspan.geometry import draw_bases
-from polyspan.union._solve.leave_one_out import spread_block
+from polyspan.union._solve.leave_one_out import coefficient_scatter_block
 from polyspan.union._solve.observation import CompleteBlock
 from polyspan.union._solve.shape import Affine, Linear, join
 from polyspan.union._solve.sums import assign_block, soft_assign_block
@@ -160,8 +160,8 @@ def test_labels_that_change_are_counted():
     X, mean, bases = problem()
     block = CompleteBlock(X, mean, 7)
     before = np.random.RandomState(2).randint(3, size=(40, 2))
-    spread, _ = spread_block(block, bases, Linear(), before)
-    leverage = spread.leverage(affine=False)
+    scatter, _ = coefficient_scatter_block(block, bases, Linear(), before)
+    leverage = scatter.leverage(affine=False)
     sums, labels = assign_block(block, bases, Linear(), False, leverage, before)
     assert np.array_equal(sums.changed, (labels != before).sum(axis=0))
     assert sums.products is None

@@ -1,4 +1,4 @@
-"""Algorithm 5 (MC-KUSaL): assign ⇄ update in the feature space, from subspaces or labels."""
+"""Algorithm 5 (MC-KUSaL): alternate assignment and update in the feature space."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ SAME_OBJECTIVE = 1e-9
 
 @dataclass(frozen=True)
 class KernelRules:
-    """Weight, size, and when the two loops stop."""
+    """Dimension, weight λ, and the stopping rules of the two loops."""
 
     subspace_dim: int
     lam: float
     max_iter: int = 100
     """Outer iterations: assignment, bases, update."""
     tol: float = 1e-6
-    """Outer: stop when labels stay, or F3 changes by no more than this fraction."""
+    """Outer: stop when no label changes, or F3 changes by no more than this fraction."""
     max_update_iter: int = 50
-    """Inner iterations: one update of every subspace each."""
+    """Inner iterations; each updates every subspace once."""
     update_tol: float = 1e-6
     """Inner: stop when f3 falls by no more than this fraction."""
     floor: float = 0.0
-    """Eigenvalues of G̃ up to this are rounding of the matrix before it was centred."""
+    """Eigenvalues of G̃ up to this value are rounding errors of the matrix before centring."""
 
 
 @dataclass(frozen=True)
 class KernelSolution:
-    """Where one start ended."""
+    """Result of one run."""
 
     subspaces: KernelSubspaces
     labels: Array
-    """Of every sample; None where the rows are elsewhere."""
+    """Subspace of every sample; None where the rows are not in memory."""
     objective: float
     """F3 at these labels and subspaces: the lowest of `history`, up to rounding."""
     history: tuple[float, ...]
     """F3 after every assignment."""
     update_histories: tuple[tuple[float, ...], ...]
-    """f3 inside every update loop, from the bases it started with: never rising."""
+    """f3 (F3 with the labels fixed) at the start of every update loop and after each of its
+    iterations; never rises within a loop."""
     n_iter: int
     stopped: str
     """Why: "converged", "max_iter", "callback", or "cycle" where labels came back."""
@@ -58,8 +59,8 @@ def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -
     """Return F3; for λ=∞ the sum of squared residuals."""
     xp = namespace(G)
     energy = subspaces.energies(G)
-    won = xp.take_along_axis(energy, labels[:, None], axis=1)[:, 0]
-    residual = max(float(xp.sum(xp.linalg.diagonal(G) - won)), 0.0)
+    captured = xp.take_along_axis(energy, labels[:, None], axis=1)[:, 0]
+    residual = max(float(xp.sum(xp.linalg.diagonal(G) - captured)), 0.0)
     return residual if math.isinf(lam) else subspaces.closeness(G) + lam * residual
 
 
@@ -68,7 +69,7 @@ def fit_bases(
 ) -> tuple[KernelSubspaces, tuple[float, ...]]:
     """Find the bases for given labels: steps 9 to 20 of Algorithm 5.
 
-    Returns the subspaces and f3 of the start and after every inner iteration.
+    Returns the subspaces, and f3 at the start and after every inner iteration.
     """
     weights = ObjectiveWeights.of(rules.lam)
     members = members_of(labels, n_subspaces)
@@ -82,31 +83,31 @@ def fit_bases(
         for b in range(n_subspaces)
         if a != b and weights.closeness
     }
-    history = [_held_objective(factors, between, U, E, rules)]
+    history = [_fixed_labels_objective(factors, between, U, E, rules)]
     for _ in range(rules.max_update_iter if between else 0):
         for a, factor in enumerate(factors):
             others = [factor.whiten(between[a, b] @ E[b]) for b in range(n_subspaces) if b != a]
             U[a] = updated_directions(factor, others, weights, U[a])
             E[a] = factor.coefficients(U[a])
-        history.append(_held_objective(factors, between, U, E, rules))
+        history.append(_fixed_labels_objective(factors, between, U, E, rules))
         if history[-2] - history[-1] <= rules.update_tol * abs(history[-1]):
             break
     return KernelSubspaces(members, E), tuple(history)
 
 
-def _held_objective(
+def _fixed_labels_objective(
     factors: list[Factor],
     between: dict[tuple[int, int], Array],
     U: list[Array],
     E: list[Array],
     rules: KernelRules,
 ) -> float:
-    """Return f3 with the labels held: members against their own subspace only."""
+    """Return f3, the objective F3 with the labels fixed."""
     residual = 0.0
     for factor, u in zip(factors, U, strict=True):
         xp = namespace(u)
-        own = xp.sum(u * (factor.gram @ u))
-        residual += float(xp.sum(xp.linalg.diagonal(factor.gram)) - own)
+        captured = xp.sum(u * (factor.gram @ u))
+        residual += float(xp.sum(xp.linalg.diagonal(factor.gram)) - captured)
     residual = max(residual, 0.0)
     if not between:
         return residual if math.isinf(rules.lam) else rules.lam * residual
@@ -177,9 +178,9 @@ def refill_empty(
     *,
     monitor: Monitor | None = None,
 ) -> KernelSolution:
-    """Give empty subspaces the worst represented samples and go on; keep what is better.
+    """Give empty subspaces the samples with the largest residuals and run again; keep the better.
 
-    While the new run is still above what was reached, what was reached stands in the history.
+    Where the objective of the new run is above that of the old one, the history has the old value.
     """
     xp = namespace(G)
     for _ in range(n_subspaces):

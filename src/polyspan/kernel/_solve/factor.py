@@ -1,8 +1,8 @@
-"""Bases in a feature space: their start from an eigendecomposition, and the update of Algorithm 5.
+"""Bases in a feature space: the start by kernel PCA, and the update of Algorithm 5.
 
 With G̃_ll = RRᵀ and b = R⁻ᵀu the generalised problem A_l b = ζ G̃_ll b becomes the ordinary one of
-(λ/2) RᵀR + Σ_p B_pB_pᵀ with B_p = R⁻¹G̃_lpE_p: one factor of G̃_ll serves all inner iterations,
-and only the leading s eigenvectors are sought, from where the last ones were.
+(λ/2) RᵀR + Σ_p B_pB_pᵀ with B_p = R⁻¹G̃_lpE_p: one factor of G̃_ll is enough for all inner
+iterations, and the eigensolver starts from the last s eigenvectors.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from polyspan.geometry import cholesky_or_none, leading_eigen
 from polyspan.union._solve.krylov import leading_subspace
 from polyspan.union._solve.shape import ObjectiveWeights
 
-# Below this fraction of the largest, an eigenvalue of G̃_ll is a direction that rounding made.
+# Eigenvalues of G̃_ll below this fraction of the largest are rounding errors.
 RANK_TOL = 1e-10
-# From so many members per wanted direction products beat a dense eigensolver.
+# From this many members per wanted eigenvector on, an iterative eigensolver, which needs only
+# products, is faster than a dense one.
 PRODUCTS_FROM = 6
 
 
@@ -30,15 +31,15 @@ class Factor:
     R: Array
     """(n, rank)."""
     inverse: Array | None
-    """R⁺, (rank, n), where R is thin (or not one of NumPy); None where it is triangular."""
+    """R⁺, (rank, n), where R is thin or no NumPy array; None: R is a triangular array."""
     gram: Array
     """RᵀR, (rank, rank)."""
 
     @classmethod
     def of(cls, G: Array, floor: float = 0.0) -> Factor:
-        """Factor a positive semidefinite matrix: by Cholesky, or, where that is unsafe, by rank.
+        """Factor a positive semidefinite matrix by Cholesky; where it is singular, by eigenvectors.
 
-        Eigenvalues up to `floor` are what rounding left when the matrix was centred.
+        Eigenvalues up to `floor` are rounding errors of centring.
         """
         R = cholesky_or_none(G)
         if R is None or G.shape[0] == 0:
@@ -48,7 +49,7 @@ class Factor:
         smallest = max(RANK_TOL * float(xp.max(pivots)) ** 2, floor)
         if float(xp.min(pivots)) ** 2 <= smallest:
             return cls._thin(G, floor)
-        # Only LAPACK's triangular solver is worth calling again and again.
+        # In other namespaces an inverse is faster than repeated calls of a triangular solver.
         inverse = None if is_numpy(R) else xp.linalg.inv(R)
         return cls(R, inverse, transpose(R) @ R)
 
@@ -62,7 +63,7 @@ class Factor:
 
     @property
     def rank(self) -> int:
-        """Number of directions that the members span."""
+        """Dimension of the span of the members."""
         return int(self.R.shape[1])
 
     def whiten(self, C: Array) -> Array:
@@ -98,7 +99,7 @@ def updated_directions(
     others : list of arrays of shape (rank, dimension)
         B_p = R⁻¹G̃_lpE_p of the other subspaces.
     old : array of shape (rank, s)
-        Where to start from.
+        Eigenvectors of the last update, from which the iterative eigensolver starts.
     """
     n, s = old.shape
     if s == 0:
@@ -112,7 +113,7 @@ def updated_directions(
         return own + weights.closeness * (B @ (transpose(B) @ block))
 
     if n >= PRODUCTS_FROM * s:
-        found = leading_subspace(apply, old, max_cycles=2, near=0.3)
+        found = leading_subspace(apply, old, max_cycles=2, start_tol=0.3)
         if found.converged:
             return found.vectors
     return _top(weights.fit * factor.gram + weights.closeness * (B @ transpose(B)), s)

@@ -1,9 +1,9 @@
 """Labels by leave-one-out residuals in a feature space, from a good start.
 
-Clusters with few samples for their dimension take in any sample and represent it well. Scored by
-the affine subspace as it would be without it, r/(1-h)², a sample finds where it belongs. Each
-cluster has a scale g_l of its own at first, which is moved into the common one while the weights
-w ∝ exp(-(r/g_l + log g_l)/τ) harden. No objective is minimised.
+A cluster with few samples for its dimension fits any sample that is added to it. So the residual of
+a sample is measured to the affine subspace as it would be without this sample: r/(1-h)², with the
+leverage h. At first each cluster has its own scale g_l. The scales move to a common one while the
+weights w ∝ exp(-(r/g_l + log g_l)/τ) go from soft to hard. No objective is minimised.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from polyspan.union._solve.krylov import leading_subspace
 from polyspan.union._solve.leave_one_out import SMALLEST_SLACK
 from polyspan.union._solve.sums import softmax
 
+# Soft steps, each at a lower temperature than the last.
 STEPS = 20
-# In units of the scales, that is of the mean residual.
+# First and last temperature τ, in units of the scales, that is of the mean residual.
 HOTTEST, COLDEST = 0.1, 0.01
-# Hard steps after the last temperature; labels can go round in circles.
+# Most hard steps after the last temperature: labels can repeat in a cycle and never settle.
 HARD_STEPS = 10
-# Weights below this count for nothing, but keep their clusters from vanishing.
+# Smallest weight of a sample: it changes nothing, but no cluster has a total weight of 0.
 SMALLEST_WEIGHT = 1e-12
-# Eigenvalues of the kernel matrix below this fraction of the largest are rounding.
+# Eigenvalues of the kernel matrix below this fraction of the largest are rounding errors.
 RANK_TOL = 1e-10
 
 
@@ -47,11 +48,11 @@ class LeaveOneOut:
     n_iter: int
     """Steps taken, soft and hard."""
     settled: bool
-    """Whether the labels came to rest; otherwise the best of those seen are kept."""
+    """Whether the labels stopped changing; otherwise they are the best of all hard steps."""
 
 
 def explicit_coordinates(G: Array, floor: float) -> Array:
-    """Return rows Z with ZZᵀ = G̃, without the directions that rounding made."""
+    """Return rows Z with ZZᵀ = G̃, without directions that are rounding errors."""
     values, vectors = leading_eigen(G, RANK_TOL, floor)
     if not values.shape[0]:
         return zeros((G.shape[0], 1), G)
@@ -66,7 +67,7 @@ def leave_one_out_labels(Z: Array, labels: Array, n_subspaces: int, s: int) -> L
     Z : array of shape (n_samples, rank)
         Rows with ZZᵀ = G̃.
     labels : array of shape (n_samples,)
-        Where to start.
+        Labels to start from.
     """
     xp = namespace(Z)
     n = Z.shape[0]

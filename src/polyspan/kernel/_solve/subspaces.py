@@ -1,4 +1,4 @@
-"""Subspaces of a feature space, D_l = φ̃(Y_l)E_l, known by members and coefficients alone.
+"""Subspaces of a feature space, D_l = φ̃(Y_l)E_l, stored as members and coefficients.
 
 Algorithm 4 (GKIOP) finds subspaces to start from.
 
@@ -19,7 +19,7 @@ from polyspan.kernel._solve.factor import Factor, leading_directions
 
 @dataclass(frozen=True)
 class KernelSubspaces:
-    """One list entry per subspace."""
+    """Subspaces of a feature space; the lists have one entry per subspace."""
 
     members: list[Array]
     """c_l: indices of the samples that span subspace l."""
@@ -28,7 +28,7 @@ class KernelSubspaces:
 
     @property
     def dimensions(self) -> np.ndarray:
-        """Dimension of every subspace; fewer than asked for where members are few or alike."""
+        """Dimension of every subspace; below `subspace_dim` where the members span less."""
         return np.array([E.shape[1] for E in self.coefs])
 
     def projections(self, K: Array) -> list[Array]:
@@ -69,8 +69,8 @@ def energies(projections: list[Array]) -> Array:
 def squared_distance(coefs: Array, between: Array, others: Array) -> float:
     """Return d_u² of two subspaces, given their coefficients E and the block G̃_lp between them.
 
-    For subspaces of different dimensions, as few members can leave them, d_u² is measured from
-    the larger one: max(s_l, s_p) - ‖D_lᵀD_p‖².
+    Where dimensions differ, because a subspace has few members, d_u² takes the larger dimension:
+    max(s_l, s_p) - ‖D_lᵀD_p‖².
     """
     overlap = transpose(coefs) @ between @ others
     larger = max(coefs.shape[1], others.shape[1])
@@ -80,28 +80,28 @@ def squared_distance(coefs: Array, between: Array, others: Array) -> float:
 def gkiop(
     G: Array, n_subspaces: int, s: int, seeds: np.ndarray, *, floor: float = 0.0
 ) -> KernelSubspaces:
-    """Algorithm 4: around each seed gather the s samples of the largest inner products.
+    """Run Algorithm 4: gather around each seed the s samples with the largest inner products.
 
     Parameters
     ----------
     G : array of shape (n_samples, n_samples)
         Centred kernel matrix.
     seeds : array of n_subspaces distinct samples
-        The arbitrary elements of step 2. Where one has been gathered already by an earlier
-        subspace, the first sample that is left takes its place.
+        The arbitrary elements of step 2. A seed that an earlier subspace has already taken is
+        replaced by the first free sample.
     """
-    # Which sample comes next depends on the data: that is decided on the CPU, row by row of G̃.
-    left = np.ones(G.shape[0], dtype=bool)
+    # The choice of the next sample is made on the CPU, from one row of G̃ at a time.
+    free = np.ones(G.shape[0], dtype=bool)
     members, coefs = [], []
     for p in range(n_subspaces):
-        seed = int(seeds[p]) if left[seeds[p]] else int(np.flatnonzero(left)[0])
+        seed = int(seeds[p]) if free[seeds[p]] else int(np.flatnonzero(free)[0])
         chosen = [seed]
-        left[seed] = False
+        free[seed] = False
         sums = to_numpy(G[seed, :]).copy()
-        while len(chosen) < s and left.any():
-            best = int(np.argmax(np.where(left, sums, -np.inf)))
+        while len(chosen) < s and free.any():
+            best = int(np.argmax(np.where(free, sums, -np.inf)))
             chosen.append(best)
-            left[best] = False
+            free[best] = False
             sums += to_numpy(G[best, :])
         c = moved_to(chosen, G)
         factor = Factor.of(submatrix(G, c, c), floor)

@@ -1,4 +1,4 @@
-"""Expectation and maximisation on complete data whose m×m covariances are small."""
+"""EM steps on complete data with few features, by m×m covariances."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from polyspan.arrays import (
 )
 from polyspan.data.rows import Addable
 from polyspan.mixture._solve.gaussians import Gaussians, log_densities, soft_assign
-from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, low_rank
+from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, fit_low_rank
 
-# Responsibilities below this change no sum: leaving them out spares nearly all of the work where
-# memberships are clear.
-NEGLIGIBLE = 1e-12
-# Fewer samples than this, in all, say nothing about a component: it stays as it is.
-FEWEST = 1e-6
+# Responsibilities below this change no sum. Where most samples clearly belong to one component,
+# leaving them out saves nearly all of the work.
+NEGLIGIBLE_RESPONSIBILITY = 1e-12
+# A component whose responsibilities sum to less than this has no samples, and is not updated.
+MIN_COUNT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Moments(Addable):
 
 @dataclass(frozen=True)
 class CompleteSamples:
-    """Samples as rows, and what EM asks of them."""
+    """Complete samples, with the E and M steps of EM."""
 
     X: Array
     affine: bool
@@ -66,9 +66,9 @@ class CompleteSamples:
         """Return the Gaussians that maximise the expected log-likelihood minus the penalty."""
         xp = namespace(sums.first)
         counts = sums.counts
-        safe = xp.where(counts > FEWEST, counts, xp.ones_like(counts))
+        safe = xp.where(counts > MIN_COUNT, counts, xp.ones_like(counts))
         means = sums.first / safe[:, None] if self.affine else xp.zeros_like(sums.first)
-        # Σ w (x - μ)(x - μ)ᵀ; with linear subspaces the mean is that of the origin.
+        # Σ w (x - μ)(x - μ)ᵀ; linear subspaces have μ = 0.
         scatter = sums.second
         if self.affine:
             outer = means[:, :, None] * means[:, None, :]
@@ -77,17 +77,17 @@ class CompleteSamples:
         if weight:
             scatter = scatter + weight * shrinkage.dense()
         total = counts + weight
-        enough = xp.where(total > FEWEST, total, xp.ones_like(total))
-        scatter = scatter / enough[:, None, None]
+        divisor = xp.where(total > MIN_COUNT, total, xp.ones_like(total))
+        covariances = scatter / divisor[:, None, None]
         dim = gaussians.bases.shape[2]
-        bases, variances, noise = low_rank(scatter, total, dim, self.rule)
+        bases, variances, noise = fit_low_rank(covariances, total, dim, self.rule)
         found = Gaussians(log_weights_of(counts), means, bases, variances, noise)
-        return found if weight else keep_empty(found, gaussians, counts, self.rule)
+        return found if weight else restore_empty(found, gaussians, counts, self.rule)
 
 
-def negligible(responsibilities: Array) -> float:
-    """Return the responsibility below which a sample changes no digit of a sum."""
-    return max(NEGLIGIBLE, machine_epsilon(responsibilities))
+def negligible_responsibility(responsibilities: Array) -> float:
+    """Return the responsibility below which a sample does not change a sum."""
+    return max(NEGLIGIBLE_RESPONSIBILITY, machine_epsilon(responsibilities))
 
 
 def gather_moments(rows: Array, responsibilities: Array) -> Moments:
@@ -97,7 +97,9 @@ def gather_moments(rows: Array, responsibilities: Array) -> Moments:
     first = transpose(responsibilities) @ rows
     second = []
     for p in range(n_subspaces):
-        members = xp.nonzero(responsibilities[:, p] > negligible(responsibilities))[0]
+        members = xp.nonzero(responsibilities[:, p] > negligible_responsibility(responsibilities))[
+            0
+        ]
         own = xp.take(rows, members, axis=0)
         weights = xp.take(responsibilities[:, p], members)
         second.append(transpose(own * weights[:, None]) @ own)
@@ -112,18 +114,18 @@ def log_weights_of(counts: Array) -> Array:
     return xp.log(counts) - xp.log(xp.sum(counts))
 
 
-def keep_empty(new: Gaussians, old: Gaussians, counts: Array, rule: NoiseRule) -> Gaussians:
-    """Keep components with hardly a sample as they were, which changes no likelihood.
+def restore_empty(new: Gaussians, old: Gaussians, counts: Array, rule: NoiseRule) -> Gaussians:
+    """Keep the old parameters of components without samples, which does not change the likelihood.
 
-    Not needed with shrinkage: then such components have an optimum of their own.
+    This is not needed with shrinkage, which determines the parameters of such components.
     """
     xp = namespace(counts)
-    full = counts > FEWEST
-    if bool(xp.all(full)):
+    has_samples = counts > MIN_COUNT
+    if bool(xp.all(has_samples)):
         return new
 
     def choose(a: Array, b: Array) -> Array:
-        return xp.where(xp.reshape(full, (-1,) + (1,) * (a.ndim - 1)), a, b)
+        return xp.where(xp.reshape(has_samples, (-1,) + (1,) * (a.ndim - 1)), a, b)
 
     names = ["means", "bases", "variances", *(["noise"] if rule.kind == "subspace" else [])]
     return replace(new, **{name: choose(getattr(new, name), getattr(old, name)) for name in names})

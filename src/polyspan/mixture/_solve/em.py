@@ -1,4 +1,4 @@
-"""The loops of EM: until it converges, annealed to find a start, and sparse for cheap steps."""
+"""The loops of EM: until convergence, annealed to find a start, and sparse for cheap steps."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from polyspan.mixture._solve.gaussians import (
 from polyspan.mixture._solve.masked import (
     FactorSums,
     MaskedSamples,
+    component_sums,
     gather_factors,
-    own_sums,
     stack_sums,
 )
 from polyspan.mixture._solve.noise import Shrinkage
 from polyspan.progress import Monitor
 from polyspan.union._solve.small_systems import invert_together
 
-# A likelihood that falls by no more than so many units of rounding has not fallen.
+# Falls of the likelihood by up to this many units of rounding are ignored.
 ROUNDING = 100.0
-# Sparse EM drops components whose responsibility for a sample is smaller. Down from 1e-2 to 1e-7
-# the error of filled digits changes by less than a thousandth.
+# Sparse EM drops components with a smaller responsibility for a sample. With any bound from 1e-2
+# to 1e-7 the error of filled digits changes by less than a thousandth.
 LEAST_RESPONSIBILITY = 0.01
 
 
-#: What the loops ask for expectations (`expect`) and updates (`maximise`).
+#: The two forms of samples, each with the E step (`expect`) and the M step (`maximise`).
 Samples = CompleteSamples | MaskedSamples
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Where EM ended."""
+    """Result of EM."""
 
     gaussians: Gaussians
     value: float
     """The penalised log-likelihood."""
     history: tuple[float, ...]
-    """At the start and after every iteration; never falls."""
+    """The penalised log-likelihood at the start and after every iteration; never falls."""
     n_iter: int
     stopped: str
-    """Why: "converged", "max_iter" or "callback"."""
+    """Why EM stopped: "converged", "max_iter" or "callback"."""
 
 
 def run_em(
@@ -69,7 +69,7 @@ def run_em(
     samples : CompleteSamples or MaskedSamples
     start : Gaussians
     shrinkage : Shrinkage
-        Towards the pooled covariance; of weight 0 for maximum likelihood.
+        Towards the pooled covariance; weight 0 is maximum likelihood.
     monitor : callable, default=None
         Called after every iteration with (0, iteration, value, Gaussians); returning True stops.
     """
@@ -77,13 +77,13 @@ def run_em(
     sums: Any
     value, sums = samples.expect(gaussians)
     history = [value - shrinkage.penalty(gaussians)]
-    enough = tol * samples.n_entries
+    smallest_gain = tol * samples.n_entries
     for iteration in range(max_iter):
         proposed = samples.maximise(gaussians, sums, shrinkage)
         value, sums = samples.expect(proposed)
         value -= shrinkage.penalty(proposed)
         gain = value - history[-1]
-        # No step should fall by more than rounding. One that does is not taken.
+        # In theory no step lowers the value. A step that lowers it by more than rounding is undone.
         if gain < -ROUNDING * machine_epsilon(proposed.noise) * abs(value):
             value = history[-1]
         else:
@@ -92,7 +92,7 @@ def run_em(
         if monitor is not None and monitor(0, iteration, value, gaussians):
             stopped = "callback"
             break
-        if gain <= enough:
+        if gain <= smallest_gain:
             stopped = "converged"
             break
     return Solution(gaussians, history[-1], tuple(history), len(history) - 1, stopped)
@@ -121,17 +121,18 @@ def run_sparse_em(
     n_iter: int,
     likely: Array | None = None,
 ) -> tuple[Gaussians, Array | None]:
-    """Take `n_iter` steps in which every sample keeps only the components it may belong to.
+    """Take `n_iter` steps of EM in which every sample keeps only its likely components.
 
-    Responsibilities below a bound are set to 0 and the others scaled to sum to 1. A component that
-    was dropped for a sample stays dropped. Each step still raises a bound of the likelihood, the
-    free energy of Neal and Hinton (1998). With one or two components per sample instead of twenty,
-    a step on incomplete data costs a quarter (1797 digits, twelve directions).
+    Responsibilities below `LEAST_RESPONSIBILITY` are set to 0, and the others are scaled to sum to
+    1. A component that was dropped for a sample stays dropped. Each step still raises a lower bound
+    of the likelihood, the free energy of Neal and Hinton (1998). With one or two components per
+    sample instead of twenty, a step on incomplete data takes a quarter of the time (1797 digits,
+    dimension 12).
 
     Parameters
     ----------
     likely : array of bool of shape (n_samples, n_subspaces) or None
-        Which components are considered for every sample; None: at first all of them.
+        Which components are considered for every sample; None: all in the first step.
 
     Returns
     -------
@@ -156,7 +157,7 @@ def expect_sparse(
     kept = zeros((patterns.values.shape[0], n_subspaces), patterns.values, xp.bool)
     total = None
     n_systems = n_subspaces
-    if likely is not None:  # whole matrices, for as many components as a sample has left
+    if likely is not None:  # full matrices, of twice the packed size, for the likely components
         n_systems = 2 * math.ceil(float(float64_sum(likely)) / max(1, likely.shape[0]))
     for group in patterns.groups(n_systems, s):
         if likely is None or group.shared:
@@ -174,12 +175,12 @@ def expect_sparse(
 
 
 def _lowest(a: Array) -> float:
-    """Return a log-density whose responsibility is 0; subtracting from it does not overflow."""
+    """Return a log-density with responsibility 0; differences with it do not overflow."""
     return float(namespace(a).finfo(a.dtype).min) / 4
 
 
 def _sparse_responsibilities(joint: Array) -> Array:
-    """Return the responsibilities, without the small ones."""
+    """Return the responsibilities, with small ones set to 0."""
     xp = namespace(joint)
     found = soft_assign(joint)[0]
     # The largest always stays, even where it is below the bound.
@@ -191,7 +192,10 @@ def _sparse_responsibilities(joint: Array) -> Array:
 
 
 def _expect_members(group: Group, gaussians: Gaussians, likely: Array) -> tuple[Array, FactorSums]:
-    """Consider the likely components only; one inverse gives factors, densities, covariances."""
+    """Return responsibilities and sums of one group, computed for the likely components only.
+
+    One inverse per sample and component gives its factors, density and covariance.
+    """
     xp = namespace(group.values)
     joint = xp.full(likely.shape, _lowest(group.values), dtype=group.values.dtype)
     factors = gaussians.factors
@@ -204,7 +208,7 @@ def _expect_members(group: Group, gaussians: Gaussians, likely: Array) -> tuple[
         found.append((members, own, z, inverse))
     responsibilities = _sparse_responsibilities(joint)
     parts = [
-        own_sums(own, responsibilities[members, p], transpose(z), inverse)
+        component_sums(own, responsibilities[members, p], transpose(z), inverse)
         for p, (members, own, z, inverse) in enumerate(found)
     ]
     return responsibilities, stack_sums(parts)

@@ -1,8 +1,8 @@
 r"""Low-rank Gaussians: densities and posteriors of samples, complete or with missing entries.
 
 A component l has the covariance :math:`C_l = D_l \mathrm{diag}(v_l) D_l^T + \sigma_l^2 I` with D_l
-orthonormal (m×s). Its inverse and determinant come from s numbers (Woodbury and the determinant
-lemma); no m×m matrix is ever inverted. A clean sample is :math:`\mu_l + W_l z` with
+orthonormal (m×s). Its inverse and determinant follow from v_l and σ_l² (Woodbury identity and
+determinant lemma); no m×m matrix is inverted. A clean sample is :math:`\mu_l + W_l z` with
 :math:`W_l = D_l \mathrm{diag}(\sqrt{v_l})` and standard normal factors z.
 """
 
@@ -22,10 +22,10 @@ from polyspan.arrays import (
     limit_threads,
     namespace,
     pass_work,
+    restore_order,
     row_slices,
     transpose,
     unfilled,
-    unsorted,
     zeros,
 )
 from polyspan.data.missing import Group, find_patterns
@@ -45,13 +45,13 @@ class Gaussians:
     bases: Array
     """Orthonormal, shape (n_subspaces, n_features, subspace_dim)."""
     variances: Array
-    """Shape (n_subspaces, subspace_dim): v_l, what is added to the noise along the basis."""
+    """Shape (n_subspaces, subspace_dim): v_l, the variance along the basis, without the noise."""
     noise: Array
     """Shape (n_subspaces,): σ_l²."""
 
     @property
     def factors(self) -> Array:
-        """D_l diag(√v_l), so that C_l is its square plus the noise."""
+        """W_l = D_l diag(√v_l), so that C_l = W_l W_lᵀ + σ_l² I."""
         return self.bases * namespace(self.bases).sqrt(self.variances)[:, None, :]
 
     def log_determinants(self) -> Array:
@@ -68,7 +68,7 @@ class Gaussians:
     def degrees_of_freedom(self, extra: float | None) -> Array:
         """Return the trace of the map from a sample to its posterior mean, for every component.
 
-        `extra` is the variance of noise that was added, or None where σ_l² is to be removed.
+        `extra` is the variance of added noise, which is removed; None: σ_l² is removed.
         """
         xp = namespace(self.noise)
         noise = self.noise[:, None]
@@ -100,7 +100,7 @@ def log_densities(X: Array, gaussians: Gaussians) -> tuple[Array, Array, Array]:
     norms = xp.sum(X * X, axis=1)[:, None] - 2.0 * (X @ transpose(means))
     norms = norms + xp.sum(means * means, axis=1)
     squared = coordinates * coordinates
-    # A difference of sums: rounding may leave it below 0, by far less than the noise.
+    # This is a difference of sums, which rounding can make slightly negative.
     outside = norms - xp.sum(squared, axis=2)
     outside = xp.where(outside > 0, outside, xp.zeros_like(outside))
     inside = xp.sum(squared / (gaussians.variances + noise[:, None]), axis=2)
@@ -110,9 +110,9 @@ def log_densities(X: Array, gaussians: Gaussians) -> tuple[Array, Array, Array]:
 
 
 def soft_assign(joint: Array, inverse_temperature: float = 1.0) -> tuple[Array, Array]:
-    """Return responsibilities ∝ exp(β·joint), and the log of each row's sum, over β.
+    """Return responsibilities ∝ exp(β·joint), and log(Σ_l exp(β·joint))/β of every row.
 
-    For β=1 the second is the log-density of every sample.
+    β is the inverse temperature. For β=1 the second result is the log-density of every sample.
     """
     xp = namespace(joint)
     scaled = inverse_temperature * joint
@@ -125,8 +125,8 @@ def soft_assign(joint: Array, inverse_temperature: float = 1.0) -> tuple[Array, 
 def posterior_factors(group: Group, gaussians: Gaussians) -> tuple[Array, Array, Array]:
     r"""Return joint log-densities, squared Mahalanobis distances and expected factors z.
 
-    With x = μ_l + W_l z + noise on the observed entries o, A = I + W_oᵀW_o/σ² is all that is ever
-    factorised: z = A⁻¹W_oᵀ(x - μ)_o/σ², the squared distance is (‖(x - μ)_o‖² - (x - μ)_oᵀW_o z)/σ²
+    With x = μ_l + W_l z + noise on the observed entries o, only A = I + W_oᵀW_o/σ² is factorised:
+    z = A⁻¹W_oᵀ(x - μ)_o/σ², the squared distance is (‖(x - μ)_o‖² - (x - μ)_oᵀW_o z)/σ²
     and log|C_oo| = log|A| + |o| log σ².
 
     Returns
@@ -142,7 +142,7 @@ def posterior_factors(group: Group, gaussians: Gaussians) -> tuple[Array, Array,
     right = right / noise[:, None, None]
     if group.shared:
         masked = W * xp.reshape(observed, (1, -1, 1))
-        systems = _unit_plus(transpose(masked) @ masked, noise)
+        systems = _identity_plus(transpose(masked) @ masked, noise)
         logs = xp.linalg.slogdet(systems)[1][:, None]
         z = xp.linalg.solve(systems, right)
     else:
@@ -158,18 +158,18 @@ def posterior_factors(group: Group, gaussians: Gaussians) -> tuple[Array, Array,
 
 
 def posterior_covariances(group: Group, gaussians: Gaussians, p: int) -> Array:
-    """Return A⁻¹ for component p: (s, s, n), or (s, s, 1) for one mask."""
+    """Return A⁻¹ for component p: (s, s, n), or (s, s, 1) where all rows have one mask."""
     xp = namespace(group.values)
     W, noise = gaussians.factors[p, ...], gaussians.noise[p]
     if group.shared:
         masked = W * transpose(group.observed)
-        systems = _unit_plus((transpose(masked) @ masked)[None, ...], noise[None])
+        systems = _identity_plus((transpose(masked) @ masked)[None, ...], noise[None])
         return xp.permute_dims(xp.linalg.inv(systems), (1, 2, 0))
     return invert_together(observed_systems(W, noise, group.observed))[0]
 
 
 def observed_systems(W: Array, noise: Array, observed: Array) -> Array:
-    """Return A = I + W_oᵀW_o/σ² of one component for rows with masks of their own: (s, s, n)."""
+    """Return A = I + W_oᵀW_o/σ² of one component for rows with different masks: (s, s, n)."""
     xp = namespace(W)
     m, s = W.shape
     scaled = transpose(W) / xp.sqrt(noise)
@@ -180,13 +180,13 @@ def observed_systems(W: Array, noise: Array, observed: Array) -> Array:
     return systems
 
 
-def _unit_plus(grams: Array, noise: Array) -> Array:
+def _identity_plus(grams: Array, noise: Array) -> Array:
     """Return I + gram/σ²."""
     return identity(grams.shape[-1], grams) + grams / noise[:, None, None]
 
 
 def _eliminate(W: Array, observed: Array, right: Array, noise: Array) -> tuple[Array, Array]:
-    """Solve the systems of all rows and components together; return also log|A|."""
+    """Solve A z = right for all rows and components together; return z and log|A|."""
     xp = namespace(W)
     n_subspaces, m, s = W.shape
     n = observed.shape[0]
@@ -201,24 +201,24 @@ def _eliminate(W: Array, observed: Array, right: Array, noise: Array) -> tuple[A
     for k in diagonal:
         grams[:, k, :] += 1.0
     z = solve_packed(grams, xp.asarray(right, copy=True))
-    # Elimination leaves the pivots, whose product is the determinant, on the diagonal.
+    # `solve_packed` leaves the pivots on the diagonal; their product is the determinant.
     logs = sum(xp.log(grams[:, k, :]) for k in diagonal)
     return z, logs
 
 
 class Posterior(NamedTuple):
-    """Some rows of a chunk and what the components say about them."""
+    """Densities and expected factors of some rows of a chunk, for every component."""
 
     joint: Array
     """log π_l N(x; l) of the observed entries, (n, L)."""
     squares: Array
     """Squared Mahalanobis distances, (n, L)."""
     factors: Array
-    """E[D_lᵀ(clean - μ_l)], (L, n, s)."""
+    """Expected coordinates E[D_lᵀ(x - μ_l)] of the clean samples x, (L, n, s)."""
     values: Array
-    """The rows about the mean, 0 where missing: (n, n_features)."""
+    """The rows minus the mean, 0 where missing: (n, n_features)."""
     group: Group | None
-    """Which rows of the chunk; None: all of them, and none has missing entries."""
+    """Which rows of the chunk; None: all of them, and no entry is missing."""
 
 
 def per_row(
@@ -231,9 +231,9 @@ def per_row(
     X : array of shape (n, n_features)
         NaN where missing.
     mean : array of shape (n_features,)
-        What the Gaussians are about.
+        The means of the Gaussians are relative to this mean.
     compute : callable
-        Returns arrays with one entry for every row of a posterior.
+        Takes a `Posterior`, and returns arrays with one entry for each of its rows.
     """
     xp = namespace(X)
     n_subspaces, m, s = gaussians.bases.shape
@@ -242,17 +242,17 @@ def per_row(
     with limit_threads(pass_work(X.shape[0], m, n_subspaces * s)):
         for which in row_slices(X.shape[0], size):
             chunk = xp.astype(X[which, :] - mean, gaussians.bases.dtype, copy=False)
-            parts = [(part.group, compute(part)) for part in _chunk_posteriors(chunk, gaussians)]
-            for k, found in enumerate(zip(*(arrays for _, arrays in parts), strict=True)):
+            results = [(post.group, compute(post)) for post in _chunk_posteriors(chunk, gaussians)]
+            for k, found in enumerate(zip(*(arrays for _, arrays in results), strict=True)):
                 if len(out) == k:
                     out.append(unfilled((X.shape[0], *found[0].shape[1:]), found[0]))
-                rows = [group.rows for group, _ in parts if group is not None]
-                out[k][which, ...] = unsorted(rows, list(found)) if rows else found[0]
+                rows = [group.rows for group, _ in results if group is not None]
+                out[k][which, ...] = restore_order(rows, list(found)) if rows else found[0]
     return tuple(out)
 
 
 def _chunk_posteriors(chunk: Array, gaussians: Gaussians) -> Iterator[Posterior]:
-    """Yield the posterior of a complete chunk, or those of groups of rows with missing entries."""
+    """Yield one posterior for a complete chunk, else one for each group of rows."""
     xp = namespace(chunk)
     observed = ~xp.isnan(chunk)
     if bool(xp.all(observed)):

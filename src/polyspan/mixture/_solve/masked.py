@@ -1,9 +1,9 @@
-r"""Expectation and maximisation where entries are missing, or where m is large.
+r"""EM steps on data with missing entries, or with many features.
 
-The factors z of x = μ_l + W_l z + noise are what is averaged over. Given them every feature is a
-least-squares problem of its own, on the samples that have it: one (s+1)×(s+1) system. The step is
-parameter-expanded (Liu, Rubin and Wu, 1998): the factors may have any covariance, which is then
-moved into W_l. The likelihood rises as in plain EM, in far fewer steps.
+The hidden variables are the factors z of x = μ_l + W_l z + noise. Given them, every feature is a
+separate least-squares problem on the samples in which it is observed: one (s+1)×(s+1) system. The
+step is parameter-expanded (Liu, Rubin and Wu, 1998): the factors may have any covariance, which is
+then moved into W_l. The likelihood rises as in plain EM, and converges in far fewer steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ import numpy as np
 from polyspan.arrays import Array, float64_sum, identity, moved_to, namespace, transpose, zeros
 from polyspan.data.missing import Group, Patterns
 from polyspan.data.rows import Addable
-from polyspan.mixture._solve.complete import FEWEST, keep_empty, log_weights_of, negligible
+from polyspan.mixture._solve.complete import (
+    MIN_COUNT,
+    log_weights_of,
+    negligible_responsibility,
+    restore_empty,
+)
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
     posterior_covariances,
@@ -27,23 +32,24 @@ from polyspan.mixture._solve.noise import NoiseRule, Shrinkage
 
 @dataclass(frozen=True)
 class FactorSums(Addable):
-    """Weighted sums over samples, for every component; k = s+1, the factors and a one."""
+    """Weighted sums over samples, for every component, with z̄ = (z, 1) of length k = s+1."""
 
     counts: Array
     """Σ w, shape (n_subspaces,)."""
     factors: Array
     """Σ w E[z̄ z̄ᵀ] over all samples, shape (n_subspaces, k, k)."""
     systems: Array
-    """The same over the samples that have a feature, shape (n_subspaces, n_features, k, k)."""
+    """The same for every feature j, over the samples in which it is observed, shape (n_subspaces,
+    n_features, k, k)."""
     right: Array
-    """Σ w x_j E[z̄] over those, shape (n_subspaces, n_features, k)."""
+    """Σ w x_j E[z̄] over the same samples, shape (n_subspaces, n_features, k)."""
     squares: Array
-    """Σ w x_j² over those, shape (n_subspaces, n_features)."""
+    """Σ w x_j² over the same samples, shape (n_subspaces, n_features)."""
 
 
 @dataclass(frozen=True)
 class MaskedSamples:
-    """Samples with holes, and what EM asks of them."""
+    """Samples with missing entries, with the E and M steps of EM."""
 
     patterns: Patterns
     affine: bool
@@ -70,20 +76,22 @@ class MaskedSamples:
     def maximise(self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage) -> Gaussians:
         """Return Gaussians with a higher penalised likelihood (one parameter-expanded step)."""
         xp = namespace(sums.right)
-        every = range(gaussians.bases.shape[0])
-        steps = [self._step(gaussians, sums, shrinkage, p) for p in every]
+        components = range(gaussians.bases.shape[0])
+        steps = [self._step(gaussians, sums, shrinkage, p) for p in components]
         means, factors, residuals, entries = (
             xp.stack([step[k] for step in steps]) for k in range(4)
         )
-        noise = self.rule.bounded(residuals, entries)
+        noise = self.rule.estimate(residuals, entries)
         bases, variances = _from_factors(factors)
         found = Gaussians(log_weights_of(sums.counts), means, bases, variances, noise)
-        return found if shrinkage.weight else keep_empty(found, gaussians, sums.counts, self.rule)
+        if shrinkage.weight:
+            return found
+        return restore_empty(found, gaussians, sums.counts, self.rule)
 
     def _step(
         self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage, p: int
     ) -> tuple[Array, Array, Array, Array]:
-        """Return mean, factors, Σ squared residuals and Σ entries of one component."""
+        """Return mean, factors, sum of squared residuals and number of entries of a component."""
         xp = namespace(sums.right)
         s = gaussians.bases.shape[2]
         systems, right = sums.systems[p, ...], sums.right[p, ...]
@@ -96,24 +104,25 @@ class MaskedSamples:
             entries = entries + shrinkage.weight * right.shape[0]
         if not self.affine:
             systems, right = systems[:, :s, :s], right[:, :s]
-        # A feature without samples in this component gets zeros, not 0/0. With shrinkage its
-        # factors are determined, and only its mean is not.
-        unseen = xp.astype(sums.systems[p, :, s, s] <= FEWEST, right.dtype)[:, None, None]
+        # A feature without observed entries in this component gets zeros instead of 0/0. With
+        # shrinkage its factors are determined, and only its mean gets zero.
+        unobserved = xp.astype(sums.systems[p, :, s, s] <= MIN_COUNT, right.dtype)[:, None, None]
         undetermined = np.ones(systems.shape[2])
         undetermined[:s] = not shrinkage.weight
-        systems = systems + unseen * moved_to(np.diag(undetermined), right, right.dtype)
+        systems = systems + unobserved * moved_to(np.diag(undetermined), right, right.dtype)
         fitted = xp.linalg.solve(systems, right[..., None])[..., 0]  # one small system per feature
         residual = squares - xp.sum(fitted * right)
         W = fitted[:, :s]
         mean = fitted[:, s] if self.affine else xp.zeros_like(sums.right[p, :, 0])
-        moved, total = spread[:s, :s], count + shrinkage.weight
+        covariance, total = spread[:s, :s], count + shrinkage.weight
         if self.affine:
-            centre = spread[:s, s] / xp.where(count > FEWEST, count, xp.ones_like(count))
-            moved = moved - count * centre[:, None] * centre[None, :]
+            centre = spread[:s, s] / xp.where(count > MIN_COUNT, count, xp.ones_like(count))
+            covariance = covariance - count * centre[:, None] * centre[None, :]
             mean = mean + W @ centre
-        moved = (moved + drawn[:s, :s]) / xp.where(total > FEWEST, total, xp.ones_like(total))
+        divisor = xp.where(total > MIN_COUNT, total, xp.ones_like(total))
+        covariance = (covariance + drawn[:s, :s]) / divisor
         if s:
-            W = W @ _symmetric_root(moved)
+            W = W @ _matrix_root(covariance)
         return mean, W, residual, entries
 
 
@@ -124,18 +133,20 @@ def gather_factors(
     xp = namespace(responsibilities)
     parts = []
     for p in range(gaussians.bases.shape[0]):
-        members = xp.nonzero(responsibilities[:, p] > negligible(responsibilities))[0]
+        least = negligible_responsibility(responsibilities)
+        members = xp.nonzero(responsibilities[:, p] > least)[0]
         own = group.take(members)
         weights = xp.take(responsibilities[:, p], members)
         factors = xp.take(z[p, ...], members, axis=0)
-        parts.append(own_sums(own, weights, factors, posterior_covariances(own, gaussians, p)))
+        covariances = posterior_covariances(own, gaussians, p)
+        parts.append(component_sums(own, weights, factors, covariances))
     return stack_sums(parts)
 
 
-def own_sums(
+def component_sums(
     own: Group, weights: Array, factors: Array, covariances: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the sums of one component over its members, as `FactorSums` has them."""
+    """Return the fields of `FactorSums` for one component, summed over its members."""
     xp = namespace(weights)
     m, s = own.values.shape[1], factors.shape[1]
     k = s + 1
@@ -163,7 +174,7 @@ def stack_sums(parts: list[tuple[Array, Array, Array, Array, Array]]) -> FactorS
 
 
 def _pseudo_samples(gaussians: Gaussians, shrinkage: Shrinkage, p: int) -> tuple[Array, Array]:
-    """Return κ E[z zᵀ] and κ E[e zᵀ] for e drawn from N(0, P), bordered by zeros."""
+    """Return κ E[z zᵀ] and κ E[e zᵀ] for e drawn from N(0, P), each padded with zeros to s+1."""
     _, m, s = gaussians.bases.shape
     spread, along = zeros((s + 1, s + 1), gaussians.bases), zeros((m, s + 1), gaussians.bases)
     if shrinkage.weight:
@@ -184,8 +195,8 @@ def _from_factors(factors: Array) -> tuple[Array, Array]:
     return u, singular * singular
 
 
-def _symmetric_root(a: Array) -> Array:
-    """Return R with R Rᵀ = a for a matrix that is semidefinite but for rounding."""
+def _matrix_root(a: Array) -> Array:
+    """Return R with R Rᵀ = a, for a matrix that is positive semidefinite up to rounding."""
     xp = namespace(a)
     values, vectors = xp.linalg.eigh(a)
     return vectors * xp.sqrt(xp.where(values > 0, values, xp.zeros_like(values)))

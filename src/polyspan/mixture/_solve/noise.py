@@ -1,4 +1,4 @@
-"""What decides on covariances besides samples: shrinkage, low rank, and the rule of the noise."""
+"""Constraints of the covariances: shrinkage to the pooled one, low rank, and the noise rule."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from polyspan.mixture._solve.gaussians import Gaussians
 
 @dataclass(frozen=True)
 class Shrinkage:
-    r"""Shrinkage towards the pooled covariance P = B diag(p) Bᵀ + q I, which counts κ samples.
+    r"""Shrinkage towards the pooled covariance P = B diag(p) Bᵀ + q I, weighted as κ samples.
 
-    What it subtracts from the log-likelihood is κ Σ_l KL(N(0, P) ‖ N(0, C_l)), with
+    The penalty κ Σ_l KL(N(0, P) ‖ N(0, C_l)) is subtracted from the log-likelihood, with
 
     .. math:: \mathrm{KL} = \tfrac12 \left[\mathrm{tr}(C_l^{-1} P) - m + \log|C_l| - \log|P|\right]
 
-    so that the best C_l is the one of its own samples and of κ more drawn from N(μ_l, P).
+    so that the best C_l is that of the samples of component l and κ more, drawn from N(μ_l, P).
     """
 
     pooled: Gaussians
-    """With one component."""
+    """N(0, P), as a mixture with one component."""
     weight: float
+    """κ."""
 
     def times(self, a: Array) -> Array:
         """Return P a, for `a` of shape (n_features, k)."""
@@ -36,7 +37,7 @@ class Shrinkage:
         return xp.sum(basis * basis * self.pooled.variances[0, :], axis=1) + self.pooled.noise[0]
 
     def dense(self) -> Array:
-        """Return P itself, where m×m matrices are small."""
+        """Return P as an m×m matrix, for small m."""
         basis = self.pooled.bases[0, ...]
         eye = identity(basis.shape[0], basis)
         return (basis * self.pooled.variances[0, :]) @ transpose(basis) + self.pooled.noise[0] * eye
@@ -49,33 +50,33 @@ class Shrinkage:
         m = gaussians.bases.shape[1]
         trace = xp.sum(self.diagonal())
         divergences = []
-        own = self.pooled.log_determinants()[0]
-        every = gaussians.log_determinants()
+        pooled_log_determinant = self.pooled.log_determinants()[0]
+        log_determinants = gaussians.log_determinants()
         for p in range(gaussians.bases.shape[0]):
             basis, v = gaussians.bases[p, ...], gaussians.variances[p, :]
             noise = gaussians.noise[p]
             along = xp.sum(basis * self.times(basis), axis=0)
             product = (trace - xp.sum(along * v / (v + noise))) / noise
-            divergences.append(0.5 * (product - m + every[p] - own))
+            divergences.append(0.5 * (product - m + log_determinants[p] - pooled_log_determinant))
         return self.weight * float(float64_sum(xp.stack(divergences)))
 
 
 @dataclass(frozen=True)
 class NoiseRule:
-    """How the noise σ_l² is chosen."""
+    """How the noise variances σ_l² are chosen."""
 
     kind: str
-    """"subspace": one for each; "shared": one for all; "fixed"."""
+    """"subspace": one for each subspace; "shared": one for all; "fixed": a known one."""
     floor: float
-    """The least that it may be."""
+    """Smallest variance that is allowed."""
     value: float = 0.0
-    """Of a fixed one."""
+    """The known variance, with "fixed"."""
 
-    def bounded(self, sums: Array, counts: Array) -> Array:
-        """Return the noise from sums of squared residuals and numbers of entries, (n_subspaces,).
+    def estimate(self, sums: Array, counts: Array) -> Array:
+        """Return σ_l² from sums of squared residuals and numbers of entries, (n_subspaces,).
 
-        The likelihood rises towards sums/counts and falls beyond it, so where that is below the
-        floor the floor is the best.
+        The likelihood has one maximum, at sums/counts. Where this is below the floor, the floor is
+        the best allowed value.
         """
         xp = namespace(sums)
         if self.kind == "fixed":
@@ -87,7 +88,7 @@ class NoiseRule:
         return xp.where(found > self.floor, found, xp.full_like(found, self.floor))
 
 
-def low_rank(
+def fit_low_rank(
     covariances: Array, counts: Array, dim: int, rule: NoiseRule
 ) -> tuple[Array, Array, Array]:
     """Return bases, variances and noise that maximise Σ_l -n_l/2 [log|C_l| + tr(C_l⁻¹ M_l)].
@@ -95,14 +96,14 @@ def low_rank(
     Parameters
     ----------
     covariances : array of shape (n_subspaces, n_features, n_features)
-        M_l.
+        Sample covariances M_l.
     counts : array of shape (n_subspaces,)
-        n_l.
+        Numbers of samples n_l.
     """
     xp = namespace(covariances)
     m = covariances.shape[1]
     values, vectors = xp.linalg.eigh(covariances)
-    # LAPACK sorts them ascending.
+    # `eigh` sorts eigenvalues in ascending order.
     top = xp.flip(values[:, m - dim :], axis=1)
     bases = xp.flip(vectors[:, :, m - dim :], axis=2)
     rest = values[:, : m - dim]
@@ -111,21 +112,21 @@ def low_rank(
         noise = _shared_noise(rest, top, counts, rule)
     else:
         sums = xp.sum(rest, axis=1)
-        noise = rule.bounded(sums, xp.full_like(sums, float(m - dim)))
+        noise = rule.estimate(sums, xp.full_like(sums, float(m - dim)))
     variances = top - noise[:, None]
     return bases, xp.where(variances > 0, variances, xp.zeros_like(variances)), noise
 
 
 def _shared_noise(rest: Array, top: Array, counts: Array, rule: NoiseRule) -> Array:
-    """Return the one noise that is best for all.
+    """Return the shared noise variance σ² that maximises the likelihood of all components.
 
-    It is the root of Σ n (σ² - λ) over the discarded eigenvalues and over the kept ones below σ²,
-    which have nothing above the noise: convex and rising in σ², so Newton's steps from above
-    reach it in as many steps as there are kinks on the way.
+    It is the root of Σ n (σ² - λ) over all discarded eigenvalues λ and those kept eigenvalues that
+    are below σ². This function of σ² is piecewise linear, convex and rising, so Newton's method
+    from above reaches the root after at most one step for every kept eigenvalue.
     """
     xp = namespace(rest)
     weight, total = counts * rest.shape[1], xp.sum(counts[:, None] * rest)
-    noise = rule.bounded(xp.sum(counts[:, None] * rest, axis=1), weight)
+    noise = rule.estimate(xp.sum(counts[:, None] * rest, axis=1), weight)
     for _ in range(top.shape[0] * top.shape[1]):
         below = xp.astype(top < noise[:, None], top.dtype) * counts[:, None]
         found = (total + xp.sum(below * top)) / (xp.sum(weight) + xp.sum(below))

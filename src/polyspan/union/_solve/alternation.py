@@ -14,7 +14,7 @@ from polyspan.union._solve.sums import Sums
 
 # Iterations without a better assignment after which leave-one-out residuals are given up.
 PATIENCE = 10
-# Up to this many features a dense scatter of every subspace may travel.
+# Up to this many features workers send a dense scatter matrix of every subspace.
 DENSE_FEATURES = 1024
 # A subspace that is re-seeded starts from no more samples than this, where they are gathered.
 MOST_GATHERED = 1000
@@ -25,19 +25,19 @@ class Needs:
     """What a solver needs of the rows and of the subspaces."""
 
     all_samples: bool = False
-    """All samples at hand as an array."""
-    features_elsewhere: float = float("inf")
-    """Most features where the rows are elsewhere."""
+    """All samples in memory, as an array."""
+    max_features_out_of_core: float = float("inf")
+    """Largest number of features if the rows are not all in memory."""
     streams: bool = True
-    """Whether it can do with sums over samples that have passed."""
+    """Whether sums over past samples are enough."""
     linear_only: bool = False
     """Linear subspaces and plain residuals."""
 
 
-#: By the name of the solver. An exact update of rows that are elsewhere needs their scatter.
+#: Needs of each solver. Exact updates of rows that are not all in memory use dense scatters.
 NEEDS = {
     "power": Needs(),
-    "exact": Needs(features_elsewhere=DENSE_FEATURES, streams=False),
+    "exact": Needs(max_features_out_of_core=DENSE_FEATURES, streams=False),
     "grouse": Needs(all_samples=True, streams=False, linear_only=True),
 }
 
@@ -61,7 +61,7 @@ class Solution:
     frames: Array
     """Shape (n_subspaces, n_features, n_columns)."""
     labels: Any
-    """Of every sample; None where the rows are elsewhere and nothing but `predict` needs them."""
+    """Label of every sample; None if the rows are not all in memory and no step needs labels."""
     counts: Array
     """Samples per subspace."""
     objective: float
@@ -90,7 +90,7 @@ def alternate(
     frames : array of shape (n_starts, n_subspaces, n_features, n_columns)
     """
     xp, exact = namespace(frames), rules.solver == "exact"
-    # Labels of rows that are elsewhere are kept only where a next step needs them.
+    # Labels of rows that are not all in memory are kept only if the next step needs them.
     keep = problem.rows.in_memory or exact or rules.leave_one_out
     runs = [_Run(problem, rules) for _ in range(frames.shape[0])]
     active = list(range(len(runs)))
@@ -124,7 +124,7 @@ def alternate(
 
 
 class _Run:
-    """What one start has been through: its history, where it stands, and why it stopped."""
+    """The run of one start: its history, the iterate that is kept, and why it stopped."""
 
     def __init__(self, problem: Problem, rules: Rules) -> None:
         self._problem, self._rules, self._rounding = problem, rules, problem.rounding
@@ -201,13 +201,13 @@ def learn(
     solutions = alternate(problem, frames, rules, monitor=monitor)
     for k, solution in enumerate(solutions):
         if bool(namespace(frames).any(solution.counts == 0)):
-            told = None if monitor is None else shifted(monitor, k)
-            solutions[k] = refill_empty(problem, solution, rules, monitor=told)
+            own_monitor = None if monitor is None else monitor_of_start(monitor, k)
+            solutions[k] = refill_empty(problem, solution, rules, monitor=own_monitor)
     return solutions
 
 
-def shifted(monitor: Monitor, by: int) -> Monitor:
-    """Report a single start as the start that it is in its group."""
+def monitor_of_start(monitor: Monitor, by: int) -> Monitor:
+    """Return a monitor that adds `by` to the number of the start that it reports."""
     return lambda start, iteration, objective, frames: monitor(
         start + by, iteration, objective, frames
     )
@@ -240,7 +240,7 @@ def refill_empty(
         )
         if not resumed.criterion < solution.criterion:
             break
-        # While the new run is still above what was reached, what was reached stands.
+        # As long as the new run is above the old objective, the history repeats the old one.
         reached = [min(value, solution.objective) for value in resumed.history[1:]]
         solution = replace(
             resumed,
@@ -270,7 +270,7 @@ def worst_block(block: Any, frames: Array, shape: Any, most: int) -> tuple[Worst
     """Return the worst represented samples of a block for one start. A task."""
     xp = namespace(frames)
     bases, points = shape.split(frames[None, ...])
-    won = [xp.max(fit.gains[0, ...], axis=0) for fit in block.fits(bases, points)]
-    residuals = block.squared_norms() - xp.concat(won, axis=0)
+    best_gains = [xp.max(fit.gains[0, ...], axis=0) for fit in block.fits(bases, points)]
+    residuals = block.squared_norms() - xp.concat(best_gains, axis=0)
     order = xp.argsort(residuals, descending=True)[:most]
     return Worst(xp.take(residuals, order), block.take(order), most), None

@@ -224,8 +224,8 @@ def nearest(batch: Batch, frames: Array) -> tuple[Array, Array, Array]:
     """Return labels (P, R, n), their sum of gains (P, R) and the projections behind them."""
     xp = namespace(frames)
     projections, gains = batch.project(frames)
-    won = float64_sum(xp.max(gains, axis=2), axis=2)
-    return xp.argmax(gains, axis=2), won, projections
+    best_gains = float64_sum(xp.max(gains, axis=2), axis=2)
+    return xp.argmax(gains, axis=2), best_gains, projections
 
 
 def affine_labels(batch: Batch, frames: Array) -> tuple[Array, Array]:
@@ -249,7 +249,7 @@ def affine_labels(batch: Batch, frames: Array) -> tuple[Array, Array]:
     return xp.argmin(every, axis=1), batch._with_closeness(frames, residual, None)[:, 0]
 
 
-def pool(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
+def fit_pooled(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
     """Find one pooled subspace per problem; see `annealing.pooled_residual`.
 
     Parameters
@@ -277,7 +277,7 @@ def pool(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
     return frames[:, 0, 0, ...], xp.maximum(residual, xp.zeros_like(residual)), ritz
 
 
-def cool(batch: Batch, frames: Array, units: Array, schedule: Sequence[float]) -> Array:
+def anneal_batch(batch: Batch, frames: Array, units: Array, schedule: Sequence[float]) -> Array:
     """Lower the temperature once, one power step at each; see `annealing.anneal`.
 
     `units`, of shape (n_problems,), is the temperature that the schedule is a multiple of.

@@ -165,7 +165,7 @@ def best_of(runs: Runs, n_starts: int) -> Runs:
     return runs.take(np.arange(len(chosen)) * n_starts + chosen)
 
 
-def or_pooled(
+def restart_from_pooled(
     batch: Batch, best: Runs, pooled: Array, residual: np.ndarray, rules: Rules, max_bytes: int
 ) -> Runs:
     """Go on from copies of the pooled subspace in problems where no run ended below it.
@@ -175,7 +175,7 @@ def or_pooled(
     best : Runs
         One run per problem.
     pooled, residual
-        What `pool` found; the residuals as a NumPy array.
+        What `fit_pooled` found; the residuals as a NumPy array.
     """
     value = residual * (1.0 if math.isinf(batch.lam) else batch.lam)
     above = np.flatnonzero(~(best.objective <= value * (1 + 1e-9)))

@@ -1,8 +1,8 @@
 """Exact update (Algorithm 1, steps 7 to 13): leading eigenvectors of A_l for every subspace.
 
 A_l = closeness Σ_{p≠l} D_pD_pᵀ + fit S_l, with S_l the scatter of the members of subspace l (about
-its point, where subspaces are affine). Members come as rows, where all samples are at hand, or as
-sums over them, from one pass over rows that are not.
+its point, where subspaces are affine). Members are rows if all samples are in memory, else sums
+over them from one pass.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from polyspan.checks import warn_unconverged
 from polyspan.data.rows import Addable
 from polyspan.geometry import orthonormal_columns
 from polyspan.union._solve.krylov import EXTRA, leading_subspace
-from polyspan.union._solve.shape import Draw, ObjectiveWeights, join
+from polyspan.union._solve.shape import ObjectiveWeights, PointTerm, join
 
 # Up to this many features a dense eigensolver is cheaper than products to full accuracy.
 DENSE_FEATURES = 1024
@@ -37,10 +37,10 @@ MAX_CYCLES = 100
 
 @dataclass(frozen=True)
 class MemberRows:
-    """The members of every subspace of one start, where they are at hand."""
+    """The members of every subspace of one start, if all samples are in memory."""
 
     block: Any
-    """Complete."""
+    """A block of complete rows."""
     weights: Array | None
     """Weight of every sample, or None where all count alike."""
     labels: Array
@@ -53,7 +53,7 @@ class MemberRows:
         """Return the sum of the members and of their weights, (1,)."""
         xp = namespace(self.labels)
         total, mass = 0.0, zeros((1,), self.block.X)
-        for members, weights in self._parts(p):
+        for members, weights in self._member_chunks(p):
             if weights is None:
                 total, mass = total + xp.sum(members, axis=0), mass + float(members.shape[0])
             else:
@@ -64,7 +64,7 @@ class MemberRows:
         """Return √w (y - point) of the members, chunk by chunk."""
         xp = namespace(self.labels)
         parts = []
-        for members, weights in self._parts(p):
+        for members, weights in self._member_chunks(p):
             if point is not None:
                 members = members - point
             parts.append(members if weights is None else members * xp.sqrt(weights)[:, None])
@@ -77,7 +77,7 @@ class MemberRows:
             total = total + transpose(part) @ part
         return total
 
-    def _parts(self, p: int) -> Any:
+    def _member_chunks(self, p: int) -> Any:
         xp, block = namespace(self.labels), self.block
         for which in row_slices(self.labels.shape[0], block.size):
             own = xp.nonzero(self.labels[which] == p)[0]
@@ -101,7 +101,7 @@ class Moments(Addable):
 
 @dataclass(frozen=True)
 class MemberMoments:
-    """The members of every subspace of one start, where only sums over them are here."""
+    """The members of every subspace of one start, if only sums over them are known."""
 
     moments: Moments
     about: Array | None
@@ -194,10 +194,10 @@ def exact_step(members: Members, frames: Array, shape: Any, weights: ObjectiveWe
     updated = namespace(frames).asarray(frames, copy=True)
     for p in range(frames.shape[0]):
         bases, points = shape.split(updated)
-        point = draw = None
+        point = point_term = None
         if points is not None:
-            point, draw = shape.move_point(updated, p, *members.total(p), weights)
-        updated[p, ...] = join(exact_basis(members, bases, p, point, weights, draw), point)
+            point, point_term = shape.move_point(updated, p, *members.total(p), weights)
+        updated[p, ...] = join(exact_basis(members, bases, p, point, weights, point_term), point)
     return updated
 
 
@@ -207,7 +207,7 @@ def exact_basis(
     p: int,
     point: Array | None,
     weights: ObjectiveWeights,
-    draw: Draw | None = None,
+    point_term: PointTerm | None = None,
 ) -> Array:
     """Return the top eigenvectors of A_l for subspace p, the others fixed, in descending order.
 
@@ -221,7 +221,7 @@ def exact_basis(
     n_columns = members.count(p) + len(others) * s
     if n_columns == 0:
         return old
-    if isinstance(members, MemberRows) and n_columns < m and draw is None:
+    if isinstance(members, MemberRows) and n_columns < m and point_term is None:
         factor = _thin_factor(members.rows(p, point), others, weights)
         values, vectors = _top_of_gram(factor @ transpose(factor), factor @ old)
         return _complete(values, transpose(factor) @ vectors, old)
@@ -229,10 +229,10 @@ def exact_basis(
         matrix = weights.fit * members.scatter(p, point)
         for other in others:
             matrix = matrix + weights.closeness * (other @ transpose(other))
-        if draw is not None:
-            matrix = matrix + draw(identity(m, bases))
+        if point_term is not None:
+            matrix = matrix + point_term(identity(m, bases))
         return top_eigenvectors(matrix, s)[1]
-    return _by_products(members.rows(p, point), others, old, weights, draw, p)
+    return _by_products(members.rows(p, point), others, old, weights, point_term, p)
 
 
 def _thin_factor(rows: list[Array], others: list[Array], weights: ObjectiveWeights) -> Array:
@@ -247,13 +247,13 @@ def _by_products(
     others: list[Array],
     old: Array,
     weights: ObjectiveWeights,
-    draw: Draw | None,
+    point_term: PointTerm | None,
     p: int,
 ) -> Array:
     """Return the top eigenvectors of A_l from products alone: A_l is never formed."""
 
     def apply(block: Array) -> Array:
-        product = 0.0 * block if draw is None else draw(block)
+        product = 0.0 * block if point_term is None else point_term(block)
         for part in rows:
             product = product + weights.fit * (transpose(part) @ (part @ block))
         for other in others:
@@ -277,7 +277,7 @@ def _top_of_gram(gram: Array, old: Array) -> tuple[Array, Array]:
     """
     n, s = old.shape
     if n >= PRODUCTS_FROM * s:
-        found = leading_subspace(lambda block: gram @ block, old, max_cycles=1, near=0.3)
+        found = leading_subspace(lambda block: gram @ block, old, max_cycles=1, start_tol=0.3)
         if found.converged:
             return found.values, found.vectors
     return top_eigenvectors(gram, min(n, s))

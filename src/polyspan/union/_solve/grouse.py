@@ -1,4 +1,4 @@
-"""Algorithm 3 (rMiCUSaL) to the letter: incremental gradient descent on the Grassmann manifold.
+"""Algorithm 3 (rMiCUSaL) as printed: incremental gradient descent on the Grassmann manifold.
 
 The sweep over samples is compiled, in `grouse_sweep.py`, which is imported when a fit calls it:
 numba takes a second to load.
@@ -20,7 +20,7 @@ from polyspan.union._solve.problem import Monitor, Problem
 
 @dataclass(frozen=True)
 class GrouseRules:
-    """The step size η, divided by t in the t-th sweep, and how often to go round."""
+    """The step size η, divided by t in the t-th sweep, and the numbers of iterations."""
 
     step_size: float
     n_sweeps: int
@@ -67,8 +67,8 @@ def learn_by_grouse(
     assert isinstance(block, MaskedBlock)
     values = np.ascontiguousarray(block.values, dtype=np.float64)
     # Without the closeness term (λ=∞, k-GROUSE) the step size is that of the data alone.
-    apart = math.isinf(problem.lam)
-    weight = 1.0 if apart else problem.lam
+    no_closeness = math.isinf(problem.lam)
+    weight = 1.0 if no_closeness else problem.lam
     steps = np.full(len(values), weight * rules.step_size)
     if rules.weighted:
         steps *= np.asarray(block.weights, dtype=np.float64)
@@ -78,17 +78,17 @@ def learn_by_grouse(
         labels, sums = problem.assign(bases[None], with_products=False)
         history.append(float(problem.objective(bases[None], sums.energy)[0]))
         settled = iteration > 0 and abs(history[-2] - history[-1]) <= rules.tol * abs(history[-1])
-        asked = monitor is not None and monitor(0, iteration, history[-1], bases)
-        if settled or asked:
+        stop_asked = monitor is not None and monitor(0, iteration, history[-1], bases)
+        if settled or stop_asked:
             stopped = "converged" if settled else "callback"
-        if settled or asked or iteration == rules.max_iter:
+        if settled or stop_asked or iteration == rules.max_iter:
             break
         for p in range(len(bases)):
             members = np.flatnonzero(labels[:, 0] == p)
             others = np.delete(bases, p, axis=0).transpose(1, 0, 2).reshape(bases.shape[1], -1)
             basis = bases[p].copy()
             for t in range(1, rules.n_sweeps + 1):
-                if not apart:
+                if not no_closeness:
                     basis = closeness_step(basis, others, rules.step_size / t)
                 columns = np.ascontiguousarray(basis.T)
                 sweep(columns, values, block.missing, members, steps / t)

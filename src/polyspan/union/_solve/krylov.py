@@ -39,7 +39,11 @@ class Leading:
 
 
 def leading_subspace(
-    apply: Callable[[Array], Array], start: Array, *, max_cycles: int, near: float = float("inf")
+    apply: Callable[[Array], Array],
+    start: Array,
+    *,
+    max_cycles: int,
+    start_tol: float = float("inf"),
 ) -> Leading:
     """Find the leading eigenvectors of a semidefinite operator by restarted block Krylov.
 
@@ -54,14 +58,14 @@ def leading_subspace(
     start : array of shape (n, s)
         The better it is, the fewer products are needed.
     max_cycles : int
-    near : float, default=inf
-        Give up at once if the start is not this good, as a fraction of ‖Θ‖.
+    start_tol : float, default=inf
+        Stop at once if the residual ‖AV - VΘ‖ of the start is above this fraction of ‖Θ‖.
     """
     xp = namespace(start)
     n, s = start.shape
     width = s + EXTRA
     tol = machine_epsilon(start) ** 0.5
-    # cos(0), cos(1), … fills the circle evenly: columns that no data are orthogonal to by design.
+    # cos(0), cos(1), … has no structure, so that no data are orthogonal to it by construction.
     filler = xp.cos(xp.astype(xp.arange(n * EXTRA, device=device(start)), start.dtype))
     block = orthonormal_columns(xp.concat([start, xp.reshape(filler, (n, EXTRA))], axis=1))
     n_blocks = max(1, min(KRYLOV_BLOCKS, n // width))
@@ -71,7 +75,7 @@ def leading_subspace(
         for j in range(n_blocks):
             here = slice(j * width, (j + 1) * width)
             basis[:, here], image[:, here] = block, apply(block)
-            if cycle == 0 and j == 0 and _residual(block[:, :s], image[:, :s]) > near:
+            if cycle == 0 and j == 0 and _residual(block[:, :s], image[:, :s]) > start_tol:
                 return Leading(zeros((s,), start), start, False)
             if j + 1 < n_blocks:
                 block = _orthogonal_to(basis[:, : here.stop], image[:, here])

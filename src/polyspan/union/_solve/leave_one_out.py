@@ -58,12 +58,12 @@ class Leverage:
 
 
 @dataclass(frozen=True)
-class Spread(Addable):
-    """Sums over the members of every subspace, inside it."""
+class CoefficientScatter(Addable):
+    """Sums over the coefficients p of the members of every subspace."""
 
     gram: Array
     """Σ w ppᵀ: (n_starts, n_subspaces, subspace_dim, subspace_dim)."""
-    first: Array
+    total: Array
     """Σ w p."""
     mass: Array
     """Σ w."""
@@ -74,13 +74,15 @@ class Spread(Addable):
             return Leverage(_whitener(self.gram))
         xp = namespace(self.gram)
         least = xp.finfo(self.gram.dtype).smallest_normal
-        centre = self.first / xp.clip(self.mass, least, None)[..., None]
-        gram = self.gram - self.first[..., :, None] * centre[..., None, :]
+        centre = self.total / xp.clip(self.mass, least, None)[..., None]
+        gram = self.gram - self.total[..., :, None] * centre[..., None, :]
         return Leverage(_whitener(gram), centre, self.mass)
 
 
-def spread_block(block: Any, frames: Array, shape: Any, membership: Array) -> tuple[Spread, None]:
-    """Sum the spread of a block. A task.
+def coefficient_scatter_block(
+    block: Any, frames: Array, shape: Any, membership: Array
+) -> tuple[CoefficientScatter, None]:
+    """Sum the scatter of the coefficients of a block. A task.
 
     `membership` holds labels, (n_rows, n_starts), or responsibilities, with one axis more.
     """
@@ -95,7 +97,7 @@ def spread_block(block: Any, frames: Array, shape: Any, membership: Array) -> tu
             weights = xp.permute_dims(own, (1, 2, 0))
         weights = weights if fit.weights is None else weights * fit.weights
         weighted = fit.coefficients * weights[:, :, None, :]
-        part = Spread(
+        part = CoefficientScatter(
             weighted @ transpose(fit.coefficients),
             xp.sum(weighted, axis=3),
             xp.sum(weights, axis=2),

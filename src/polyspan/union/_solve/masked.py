@@ -21,21 +21,21 @@ from polyspan.arrays import (
     item_bytes,
     members_of,
     namespace,
+    restore_order,
     row_slices,
     rows_at_once,
     transpose,
-    unsorted,
     zeros,
 )
 from polyspan.data.missing import Holes, recurring_patterns
 from polyspan.union._solve.observation import CompleteBlock
 from polyspan.union._solve.small_systems import (
     AffineTerms,
-    from_missing,
     inverses,
     packed_systems,
     pairwise_products,
     solve_packed,
+    systems_from_gram,
 )
 from polyspan.union._solve.sums import member_mask, totals_of
 
@@ -63,15 +63,15 @@ class MaskedBlock:
 
     @classmethod
     def of(
-        cls, X: Array, mean: Array | None, scale: float, prior: float, least: int
+        cls, X: Array, mean: Array | None, scale: float, prior: float, too_few: int
     ) -> MaskedBlock | None:
-        """Make a block of rows with NaN; None where no row has more than `least` entries.
+        """Make a block of rows with NaN; None where no row has more than `too_few` entries.
 
         Memory: one filled copy of X. `mean` is in working units, those of X times `scale`.
         """
         xp = namespace(X)
         holes = Holes.of(X)
-        learned = holes.n_observed > least
+        learned = holes.n_observed > too_few
         if not bool(xp.all(learned)):
             rows = xp.nonzero(learned)[0]
             X, holes = xp.take(X, rows, axis=0), holes.take(rows)
@@ -148,7 +148,7 @@ class MaskedBlock:
         filled += values
         return filled
 
-    def own_fits(
+    def assigned_fits(
         self, bases: Array, points: Array | None, labels: Array
     ) -> Iterator[tuple[list[Array], list[Array]]]:
         """Yield rows and coefficients of the members of every subspace, chunk by chunk.
@@ -180,7 +180,7 @@ class MaskedBlock:
                     right[0, :, here] += affine.at(values, missing)[0][p, ...]
                 slices.append(here)
                 begin = here.stop
-            solution = solve_packed(from_missing(systems, self.prior), right)[0, ...]
+            solution = solve_packed(systems_from_gram(systems, self.prior), right)[0, ...]
             yield members, [transpose(solution[:, here]) for here in slices]
 
     def rows(self, rows: Array) -> tuple[Array, Array]:
@@ -189,24 +189,24 @@ class MaskedBlock:
         values = xp.take(self.values, rows, axis=0)
         return values, xp.astype(xp.take(self.missing, rows, axis=0), values.dtype)
 
-    def own_coefficients(self, bases: Array, labels: Array) -> Array:
+    def assigned_coefficients(self, bases: Array, labels: Array) -> Array:
         """Return θ of every sample for the basis that it is assigned to, (n_samples, s)."""
-        fits = self.own_fits(bases, None, labels)
-        return namespace(bases).concat([unsorted(*part) for part in fits], axis=0)
+        fits = self.assigned_fits(bases, None, labels)
+        return namespace(bases).concat([restore_order(*part) for part in fits], axis=0)
 
     def completed(
         self, bases: Array, points: Array | None, labels: Array
     ) -> tuple[CompleteBlock, Array]:
         """Return the filled samples and their weights: what a minimiser of the majoriser sees."""
         parts = []
-        for members, thetas in self.own_fits(bases, points, labels):
+        for members, thetas in self.assigned_fits(bases, points, labels):
             filled = [
                 self.filled(
                     *self.rows(rows), bases[p, ...], None if points is None else points[p, :], own
                 )
                 for p, (rows, own) in enumerate(zip(members, thetas, strict=True))
             ]
-            parts.append(unsorted(members, filled))
+            parts.append(restore_order(members, filled))
         values = namespace(bases).concat(parts, axis=0)
         return CompleteBlock(values, None, rows_at_once(values)), self.weights
 

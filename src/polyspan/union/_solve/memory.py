@@ -1,9 +1,9 @@
-r"""Learning from a stream: what is remembered of the samples that have passed.
+r"""Learning from a stream: what is remembered of past samples.
 
-Of the members of a subspace three sums are kept: how many, Σ w z, and the scatter Σ w zzᵀ, with
-z = y - reference. They are all that a power step needs, and adding a batch to them costs nothing
-of the past. Before each batch everything remembered is multiplied by the forget factor f, so a
-sample that came k batches ago has the weight w = f^k.
+For each subspace three sums over its members are kept: Σ w, Σ w z, and the scatter Σ w zzᵀ, with
+z = y - reference. A power step needs nothing else, and a batch is added without past samples.
+Before each batch everything remembered is multiplied by the forget factor f, so a sample that came
+k batches ago has the weight w = f^k.
 
 The scatter is kept as a thin factor of at most `rank` rows, the leading ones: exact where rank is
 the number of features.
@@ -19,7 +19,7 @@ import numpy as np
 from polyspan.arrays import top_eigenvectors
 from polyspan.union._solve.sums import Sums
 
-# Rows of a factor per dimension of a subspace: what of the scatter lies beyond them is noise.
+# Rows of a factor per dimension of a subspace; the rest of the scatter is noise.
 RANK_PER_DIMENSION = 10
 
 
@@ -42,7 +42,7 @@ class Memory:
 
     @classmethod
     def empty(cls, reference: np.ndarray, n_subspaces: int, subspace_dim: int) -> Memory:
-        """Return the memory of nothing."""
+        """Return a memory without samples."""
         m = len(reference)
         none = np.empty((0, m), dtype=reference.dtype)
         # A point of an affine subspace is one more direction of its members.
@@ -91,11 +91,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Past:
-    """What is remembered, as one more addend of the sums of a batch."""
+    """The remembered sums, as one more term of the sums of a batch."""
 
     memory: Memory
     mean: np.ndarray
-    """What samples are relative to now."""
+    """The present mean, to which samples are relative."""
 
     @property
     def _shift(self) -> np.ndarray:
@@ -150,7 +150,7 @@ class Past:
 def _leading_rows(rows: np.ndarray, rank: int) -> np.ndarray:
     """Return at most 2·rank rows with (the leading part of) the same scatter.
 
-    Rows are let pile up to twice the rank, so that most batches cost no decomposition.
+    Rows accumulate up to twice the rank, so that most batches need no decomposition.
     """
     n, m = rows.shape
     if n <= 2 * rank:

@@ -41,7 +41,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class AdaptiveSolution(Solution):
-    """A solution with the way it came about."""
+    """A solution with its merges and estimated dimensions."""
 
     merges: tuple[Merge, ...] = ()
     dimensions: tuple[float, ...] = ()
@@ -72,7 +72,7 @@ def learn_adaptively(
 
 
 def _block(problem: Problem) -> Any:
-    """Return all samples: Algorithm 2 needs them at hand."""
+    """Return the block of all samples, which Algorithm 2 needs in memory."""
     assert isinstance(problem.rows, ArrayRows)
     return problem.rows.block
 
@@ -90,7 +90,7 @@ def _learn_and_prune(
         assigned, sums = problem.assign(bases[None], with_products=False)
         labels, counts = assigned[:, 0], sums.counts[0]
         value = float(problem.objective(bases[None], sums.energy)[0])
-        asked = monitor is not None and monitor(0, iteration, value, bases)
+        stop_asked = monitor is not None and monitor(0, iteration, value, bases)
         alive = np.flatnonzero(counts)
         if len(alive) < len(bases):
             for n_left in range(len(bases) - 1, len(alive) - 1, -1):
@@ -98,7 +98,7 @@ def _learn_and_prune(
             labels = np.searchsorted(alive, labels)
             bases = bases[alive]
             previous = math.inf  # the closeness term has lost its part of the pruned ones
-        elif asked or previous - value <= rules.tol * abs(value):
+        elif stop_asked or previous - value <= rules.tol * abs(value):
             break
         previous = min(previous, value)
         # Columns in the order of their eigenvalues, as the trimming needs them.
@@ -138,7 +138,7 @@ def _dimensions(
 
     Distances between projections D_lD_lᵀy are those between their coefficients D_lᵀy.
     """
-    coefficients = _block(problem).own_coefficients(bases, labels)
+    coefficients = _block(problem).assigned_coefficients(bases, labels)
     return [
         neighbour_estimate(coefficients[labels == p], rules.k1, rules.k2)[0]
         if (labels == p).sum() > 1

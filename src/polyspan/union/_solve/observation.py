@@ -1,8 +1,8 @@
 """What a row is: complete, or with entries missing.
 
-A block of rows answers one question, for every chunk of it: how well do all subspaces of all starts
-fit these rows (`fits`)? What comes back can sum what an update needs. Complete rows are here, rows
-with missing entries in `masked`.
+For every chunk of its rows a block returns how well all subspaces of all starts fit them (`fits`).
+Such a fit can compute the sums that an update needs. This file is about complete
+rows, `masked` about rows with missing entries.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from polyspan.union._solve.sums import member_mask, member_sums, totals_of, weig
 
 @dataclass(frozen=True)
 class Observation:
-    """How rows as they come become a block to work on, in units that all blocks share."""
+    """How raw rows become a block to work on, in units that all blocks share."""
 
     dtype: Any
     mean: Array | None = None
     """In working units."""
-    explicit: bool = False
+    center_first: bool = False
     """Whether rows are centred before products, not after."""
     scale: float = 1.0
     holes: bool = False
     """Whether entries may be missing."""
-    least: int = 0
-    """With missing entries: rows with no more observed ones than this are left out."""
+    too_few: int = 0
+    """With missing entries: rows with at most this many observed ones are left out."""
     prior: float = 0.0
     """ρ, the weight of filled-in entries."""
     row_map: RowMap | None = None
@@ -58,16 +58,16 @@ class Observation:
         if self.holes:
             from polyspan.union._solve.masked import MaskedBlock
 
-            return MaskedBlock.of(X, self.mean, self.scale, self.prior, self.least)
+            return MaskedBlock.of(X, self.mean, self.scale, self.prior, self.too_few)
         if self.scale != 1.0:
             X = X * self.scale
         size = chunk_rows(X.shape[1], item_bytes(X))
-        return CompleteBlock(X, self.mean, size, None if self.explicit else self.mean)
+        return CompleteBlock(X, self.mean, size, None if self.center_first else self.mean)
 
     def learned(self, raw: Array) -> np.ndarray:
         """Tell which rows have enough observed entries to be learned from."""
         observed: np.ndarray = (~np.isnan(np.asarray(raw, dtype=self.dtype))).sum(axis=1)
-        return observed > self.least
+        return observed > self.too_few
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class CompleteBlock:
         chosen = namespace(self.X).take(self.X, rows, axis=0)
         return chosen if self.mean is None else chosen - self.mean
 
-    def own_coefficients(self, bases: Array, labels: Array) -> Array:
+    def assigned_coefficients(self, bases: Array, labels: Array) -> Array:
         """Return D_lᵀy of every sample with the basis that it is assigned to."""
         xp, parts = namespace(bases), []
         for fit in self.fits(bases[None, ...], None):
@@ -219,7 +219,7 @@ class CompleteFit:
     block: CompleteBlock
     which: slice
     chunk: Array
-    """The rows; what `block.offset` says is still to be subtracted."""
+    """The rows, from which `block.offset` is still to be subtracted."""
     coefficients: Array
     """D_lᵀ(y - c_l): (n_starts, n_subspaces, subspace_dim, n)."""
     gains: Array

@@ -1,4 +1,4 @@
-"""A problem: rows × what is observed of them × the shape of subspaces × λ; and how data become one.
+"""A problem (rows, observed entries, shape of subspaces and λ), and how it is made from data.
 
 .. math:: F = closeness(S_1, …, S_L) + λ Σ_i residual(y_i, S_{l_i})
 
@@ -27,8 +27,8 @@ from polyspan.arrays import (
 )
 from polyspan.data.measure import Extent, RowMap
 from polyspan.data.rows import ArrayRows, BlockRows, Rows, Source
-from polyspan.data.working import HEAVY_MEAN, Working, scale_and_mean, span_of, working_weight
-from polyspan.union._solve.leave_one_out import Leverage, spread_block
+from polyspan.data.working import HEAVY_MEAN, Working, scale_and_mean, span_of, working_lam
+from polyspan.union._solve.leave_one_out import Leverage, coefficient_scatter_block
 from polyspan.union._solve.observation import CompleteBlock, Observation
 from polyspan.union._solve.shape import ObjectiveWeights, Shape, join, shape_of
 from polyspan.union._solve.sums import Sums, assign_block, soft_assign_block
@@ -48,7 +48,7 @@ class Problem:
     total: float
     """Σ ‖y‖² over the centred samples (times m/|Ω| with missing entries), in double precision."""
     past: Any = None
-    """What a stream remembers of samples that have passed: one more addend of the sums."""
+    """What a stream remembers of past samples: one more term of the sums."""
 
     @property
     def weights(self) -> ObjectiveWeights:
@@ -58,7 +58,7 @@ class Problem:
     def assign(
         self, frames: Array, *, with_products: bool, before: Any = None, keep: bool = True
     ) -> tuple[Any, Sums]:
-        """Give every sample to its nearest subspace; see `sums.assign_block`.
+        """Assign every sample to its nearest subspace; see `sums.assign_block`.
 
         With labels from `before` leave-one-out residuals are used.
         """
@@ -71,7 +71,7 @@ class Problem:
     def soft_assign(
         self, frames: Array, temperature: float, *, before: Any = None, keep: bool = False
     ) -> tuple[Any, Sums]:
-        """Give every sample to all subspaces in part; see `sums.soft_assign_block`.
+        """Assign every sample to all subspaces with responsibilities; see `sums.soft_assign_block`.
 
         With responsibilities from `before` leave-one-out residuals are used.
         """
@@ -82,8 +82,8 @@ class Problem:
 
     def _leverage(self, frames: Array, membership: Any) -> Leverage:
         """Return what leave-one-out residuals need, given labels or responsibilities."""
-        spread, _ = self.rows.reduce(spread_block, frames, self.shape, membership)
-        found: Leverage = spread.leverage(affine=bool(self.shape.n_points))
+        scatter, _ = self.rows.reduce(coefficient_scatter_block, frames, self.shape, membership)
+        found: Leverage = scatter.leverage(affine=bool(self.shape.n_points))
         return found
 
     def objective(self, frames: Array, energy: Array) -> Array:
@@ -158,7 +158,7 @@ def prepare(
     block = replace(block, norms=norms)
     rows = ArrayRows(block, n, block.X)
     shape = shape_of(affine, total / n)
-    problem = Problem(rows, shape, working_weight(lam, scale), total)
+    problem = Problem(rows, shape, working_lam(lam, scale), total)
     return problem, Working(mean / scale, scale, span, shape.n_points)
 
 
@@ -178,7 +178,7 @@ def _prepare_masked(
     total, n = float(float64_sum(block.norms)), X.shape[0]
     shape = shape_of(affine, total / n)
     rows = ArrayRows(block, n, block.values)
-    problem = Problem(rows, shape, working_weight(lam, scale), total)
+    problem = Problem(rows, shape, working_lam(lam, scale), total)
     return problem, Working(mean, scale, None, shape.n_points)
 
 
@@ -191,11 +191,11 @@ def prepare_source(
     center: bool,
     affine: bool = False,
     holes: bool = False,
-    least: int = 0,
+    too_few: int = 0,
     prior: float = 0.0,
     row_map: RowMap | None = None,
 ) -> tuple[Problem, Working]:
-    """Return the problem of rows that are not all here.
+    """Return the problem of rows that are not all in memory.
 
     Unlike `prepare` there is no reduction to the span of few samples: it would gather them.
     """
@@ -206,16 +206,16 @@ def prepare_source(
         mean = extent.sums * (scale / extent.scale) / np.maximum(extent.observed, 1)
         mean = mean.astype(like.dtype)
     observation = Observation(
-        dtype, mean, scale=scale, holes=holes, least=least, prior=prior, row_map=row_map
+        dtype, mean, scale=scale, holes=holes, too_few=too_few, prior=prior, row_map=row_map
     )
     n = extent.n_learned
     rows = BlockRows(source, observation, n, like, extent.n_rows - n)
     total = float(rows.reduce(norms_block)[0])
     if mean is not None and not holes:
         heavy = float(np.sum(mean * mean)) > HEAVY_MEAN * total / n
-        rows = replace(rows, observation=replace(observation, explicit=heavy))
+        rows = replace(rows, observation=replace(observation, center_first=heavy))
     shape = shape_of(affine, total / n)
-    problem = Problem(rows, shape, working_weight(lam, scale), total)
+    problem = Problem(rows, shape, working_lam(lam, scale), total)
     found = np.zeros(like.shape[1], dtype=dtype) if mean is None else mean / scale
     return problem, Working(found.astype(dtype, copy=False), scale, None, shape.n_points)
 

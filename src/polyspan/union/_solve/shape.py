@@ -2,15 +2,15 @@ r"""What a subspace is: linear, through the mean of the samples, or affine.
 
 A solver holds frames, arrays of shape (…, n_features, n_columns). For linear subspaces a frame is
 the basis D_l. For affine ones it is [D_l c_l], with c_l a point of the subspace relative to the
-mean of the samples. With b_l = (I - D_lD_lᵀ)c_l, the point of it that is nearest to the mean, the
-metric of the paper is extended by the distance of these, in units of the mean squared norm v of the
-centred samples, so that it stays without dimension:
+mean of the samples. With b_l = (I - D_lD_lᵀ)c_l, the point nearest to the mean (its foot), the
+metric of the paper is extended by the squared distance of the feet, divided by the mean squared
+norm v of the centred samples, so that it does not depend on the scale of the data:
 
 .. math:: F_1 = \sum_{l \ne p} \left(d_u^2(S_l, S_p) + \|b_l - b_p\|^2 / v\right)
           + \lambda \sum_i \|(I - D_{l_i} D_{l_i}^T)(y_i - c_{l_i})\|^2
 
-F1 does not depend on which point of its subspace c_l is. It is kept where the members have their
-mean, so that a basis turns about them: about a distant point it could hardly turn at all. With
+F1 does not depend on which point of its subspace c_l is. The solver chooses it near the mean of the
+members, so that a basis turns about them: about a distant point it could hardly turn at all. With
 subspace_dim=0 only the points are left: k-means whose centres are pulled together.
 """
 
@@ -25,8 +25,8 @@ from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, tran
 from polyspan.geometry import closeness, orthonormal_columns, orthonormal_step, side_by_side
 from polyspan.union._solve.sums import Sums
 
-#: Multiplies a thin block by what the points of affine subspaces add to A_l.
-Draw = Callable[[Array], Array]
+#: Multiplies a thin matrix by the term that the points of affine subspaces add to A_l.
+PointTerm = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Affine:
     def closeness(self, frames: Array) -> Array:
         """Return the first term of F1 for every start: how far the subspaces are apart."""
         bases, points = frames[..., :-1], frames[..., -1]
-        feet = points - along(bases, points)
+        feet = points - project_on(bases, points)
         apart = feet - namespace(feet).mean(feet, axis=1, keepdims=True)
         spread = 2.0 * points.shape[1] * float64_sum(apart * apart, axis=(1, 2))
         near = closeness(bases) if bases.shape[-1] else 0.0
@@ -136,7 +136,7 @@ class Affine:
         assert sums.totals is not None
         mass = sums.counts if sums.mass is None else sums.mass
         mass = xp.astype(mass, bases.dtype)[..., None]
-        moved = self._moved(bases, points, sums.totals, mass, weights)
+        moved = self._moved_points(bases, points, sums.totals, mass, weights)
         # The scatter about the old points is accurate; the shift to the new ones is thin.
         about_old = sums.products - points[..., None] * sums.coefficients[..., None, :]
         step = moved - points
@@ -149,10 +149,10 @@ class Affine:
             + (mass * step)[..., None] * inside
         )
         if weights.closeness:
-            feet = xp.sum(moved - along(bases, moved), axis=1, keepdims=True)
-            drawn = drawn_together(moved, feet + 0.0 * moved, moved.shape[1], bases)
+            feet = xp.sum(moved - project_on(bases, moved), axis=1, keepdims=True)
+            term = point_closeness_product(moved, feet + 0.0 * moved, moved.shape[1], bases)
             # `power_step` weighs products with `fit` and adds the closeness of bases itself.
-            products = products + self._tie(weights, drawn) * drawn
+            products = products + self._point_weight(weights, term) * term
         return join(power_step(bases, products, weights), moved)
 
     def fit_basis(self, samples: Array, old: Array) -> Array:
@@ -162,61 +162,63 @@ class Affine:
 
     def move_point(
         self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
-    ) -> tuple[Array, Draw | None]:
+    ) -> tuple[Array, PointTerm | None]:
         """Return the best point of subspace p of one start, and its term in A_l."""
         bases, points = frames[..., :-1], frames[..., -1]
-        feet = points - along(bases, points)
+        feet = points - project_on(bases, points)
         others = namespace(feet).sum(feet, axis=0) - feet[p, :]
         n_others = frames.shape[0] - 1
-        moved = self._optimum(bases[p, ...], points[p, :], others, total, mass, n_others, weights)
+        moved = self._best_point(
+            bases[p, ...], points[p, :], others, total, mass, n_others, weights
+        )
         if not (weights.closeness and bases.shape[-1]):
             return moved, None
         factor = weights.closeness / self.unit
-        return moved, lambda block: factor * drawn_together(moved, others, n_others, block)
+        return moved, lambda block: factor * point_closeness_product(moved, others, n_others, block)
 
-    def _tie(self, weights: ObjectiveWeights, like: Array) -> Any:
+    def _point_weight(self, weights: ObjectiveWeights, like: Array) -> Any:
         """Return how many samples one other point counts for, to multiply an array with."""
-        tie = weights.closeness / weights.fit / self.unit
-        if not getattr(tie, "ndim", 0):
-            return tie
+        point_weight = weights.closeness / weights.fit / self.unit
+        if not getattr(point_weight, "ndim", 0):
+            return point_weight
         xp = namespace(like)
-        return xp.reshape(xp.astype(tie, like.dtype), (-1, *(1,) * (like.ndim - 1)))
+        return xp.reshape(xp.astype(point_weight, like.dtype), (-1, *(1,) * (like.ndim - 1)))
 
-    def _moved(
+    def _moved_points(
         self, bases: Array, points: Array, totals: Array, mass: Array, weights: ObjectiveWeights
     ) -> Array:
         """Move the points of all starts, one subspace after the other."""
         xp = namespace(bases)
         moved = xp.asarray(points, copy=True)
-        feet = xp.asarray(points - along(bases, points), copy=True)
+        feet = xp.asarray(points - project_on(bases, points), copy=True)
         n_others = points.shape[1] - 1
         for p in range(points.shape[1]):
             basis, others = bases[:, p, ...], xp.sum(feet, axis=1) - feet[:, p, :]
-            moved[:, p, :] = self._optimum(
+            moved[:, p, :] = self._best_point(
                 basis, moved[:, p, :], others, totals[:, p, :], mass[:, p, :], n_others, weights
             )
-            feet[:, p, :] = moved[:, p, :] - along(basis, moved[:, p, :])
+            feet[:, p, :] = moved[:, p, :] - project_on(basis, moved[:, p, :])
         return moved
 
-    def _optimum(
+    def _best_point(
         self, basis: Array, old: Array, others: Array, total: Array, mass: Array, n_others: int,
         weights: ObjectiveWeights,
     ) -> Array:  # fmt: skip
         """Return the point that minimises F1, the basis and the other points fixed.
 
-        Across its subspace the samples and the other points draw it; along its subspace it goes
-        to the mean of the samples, which F1 does not mind.
+        Orthogonal to the subspace it is a weighted mean of the samples and the other points. Along
+        the subspace, where F1 does not depend on it, it is the mean of the samples.
         """
         xp = namespace(basis)
         mean = xp.where(mass > 0, total / xp.where(mass > 0, mass, xp.ones_like(mass)), old)
         if not weights.closeness or n_others == 0:
             return mean
-        tie = self._tie(weights, others)
-        across = (tie * others + total) / (tie * n_others + mass)
-        return across + along(basis, mean - across)
+        point_weight = self._point_weight(weights, others)
+        across = (point_weight * others + total) / (point_weight * n_others + mass)
+        return across + project_on(basis, mean - across)
 
 
-#: What a solver asks for a step, for the closeness and for points of the subspaces.
+#: A solver gets steps, closeness and points of the subspaces from its methods.
 Shape = Linear | Affine
 
 
@@ -227,13 +229,13 @@ def join(bases: Array, points: Array | None) -> Array:
     return namespace(bases).concat([bases, points[..., None]], axis=-1)
 
 
-def along(bases: Array, points: Array) -> Array:
+def project_on(bases: Array, points: Array) -> Array:
     """Return the projections D_lD_lᵀc of a stack of points."""
     return ((points[..., None, :] @ bases) @ transpose(bases))[..., 0, :]
 
 
-def drawn_together(points: Array, feet: Array, n: int, block: Array) -> Array:
-    """Return what the distance of the points adds to A_l, times a thin block.
+def point_closeness_product(points: Array, feet: Array, n: int, block: Array) -> Array:
+    """Return the term of A_l from the distances of the points, times a thin matrix `block`.
 
     -Σ‖b_l - b_p‖² is convex in the projections P_l, so its tangent, tr P_l M with
     M = L ccᵀ - (Bcᵀ + cBᵀ) and B = Σ b_p, is a lower bound. For one l, the others fixed, it is

@@ -1,9 +1,10 @@
-"""Many small symmetric systems at once, one per sample and subspace: made, solved, inverted.
+"""Make, solve and invert many small symmetric systems at once, one per sample and subspace.
 
-By hand because LAPACK takes them one by one, and for systems of a dozen unknowns spends its time
-between them. Elimination step by step over all systems together, the samples along the last axis,
-needs nothing but elementwise operations. `numpy.linalg.solve` takes 10 times as long for 10 000
-systems of 5 unknowns in float32, 1.5 times for 12 unknowns in float64 (NumPy 2.4, one thread).
+Written by hand because LAPACK takes them one by one, and for systems of a dozen unknowns most of
+the time is lost between them. Here each step of the elimination runs over all systems together,
+with the samples along the last axis, in elementwise operations. `numpy.linalg.solve` takes 10 times
+as long for 10 000 systems of 5 unknowns in float32, 1.5 times for 12 unknowns in float64 (NumPy
+2.4, one thread).
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ def packed_systems(pairs: Array, missing: Array, prior: float) -> Array:
     k, t, m = pairs.shape
     gram = xp.reshape(pairs, (k * t, m)) @ transpose(missing)
     gram = xp.reshape(gram, (k, t, missing.shape[0]))
-    return from_missing(gram, prior)
+    return systems_from_gram(gram, prior)
 
 
-def from_missing(gram: Array, prior: float) -> Array:
+def systems_from_gram(gram: Array, prior: float) -> Array:
     """Turn packed [D]ᵀ[D] over the missing rows into the systems, in place."""
     gram *= -(1.0 - prior)
     s = int((2 * gram.shape[1]) ** 0.5)

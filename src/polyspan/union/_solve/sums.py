@@ -60,7 +60,7 @@ class Sums(Addable):
         return Sums(*(None if a is None else xp.take(a, which, axis=0) for a in fields))
 
     def centred(self, offset: Array | None) -> Sums:
-        """Take the offset of the rows out of the products; in the projections it is none."""
+        """Subtract the offset of the rows from the products; projections are centred."""
         if offset is None or self.products is None or self.coefficients is None:
             return self
         outer = offset[:, None] * self.coefficients[:, :, None, :]
@@ -79,7 +79,7 @@ def assign_block(
     leverage: Any = None,
     membership: Array = None,
 ) -> tuple[Sums, Array]:
-    """Give every row of a block to its nearest subspace. A task.
+    """Assign every row of a block to its nearest subspace. A task.
 
     Parameters
     ----------
@@ -102,16 +102,18 @@ def assign_block(
     for fit in block.fits(bases, points):
         score = changed = None
         if leverage is None:
-            labels, won = xp.argmax(fit.gains, axis=1), xp.max(fit.gains, axis=1)
+            labels, gains = xp.argmax(fit.gains, axis=1), xp.max(fit.gains, axis=1)
         else:
             before = transpose(membership[fit.which, :])
             members = member_mask(before, bases.shape[1], frames.dtype)
             residuals = leverage.residuals(fit, members)
             labels = xp.argmin(residuals, axis=1)
-            won = xp.take_along_axis(fit.gains, labels[:, None, :], axis=1)[:, 0, :]
+            gains = xp.take_along_axis(fit.gains, labels[:, None, :], axis=1)[:, 0, :]
             score = float64_sum(xp.min(residuals, axis=1), axis=1)
             changed = xp.sum(xp.astype(labels != before, xp.int64), axis=1)
-        sums = Sums(_count(labels, bases.shape[1]), float64_sum(won, axis=1), None, score, changed)
+        sums = Sums(
+            _count(labels, bases.shape[1]), float64_sum(gains, axis=1), None, score, changed
+        )
         if with_products:
             sums = replace(sums, **fit.member_sums(labels))
         parts.append(labels)
@@ -130,7 +132,7 @@ def soft_assign_block(
     membership: Array = None,
     keep: bool = False,
 ) -> tuple[Sums, Array | None]:
-    """Give every row to every subspace, with responsibilities w ∝ exp(-r/τ). A task.
+    """Assign every row to all subspaces, with responsibilities w ∝ exp(-r/τ). A task.
 
     Parameters
     ----------
@@ -217,7 +219,7 @@ def member_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array,
 
 
 def weighted_sums(chunk: Array, projections: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the same with weights (n_starts, n_subspaces, n) of any kind, in one product."""
+    """Return the sums of `member_sums` with any weights, (n_starts, n_subspaces, n)."""
     xp = namespace(chunk)
     starts, n_subspaces, s, n = projections.shape
     weighted = projections * weights[:, :, None, :]
