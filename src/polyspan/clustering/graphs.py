@@ -38,13 +38,13 @@ class Coordinates:
             values, U = np.linalg.eigh(X @ X.T)
             values, U = values[::-1], U[:, ::-1]
             S = np.sqrt(np.maximum(values, 0.0))
-            keep = S > 1e-7 * S[0]
+            keep = 1e-7 * S[0] < S
             U, S = U[:, keep], S[keep]
             return cls(U, S, X.T @ (U / S))
         values, V = np.linalg.eigh(X.T @ X)
         values, V = values[::-1], V[:, ::-1]
         S = np.sqrt(np.maximum(values, 0.0))
-        keep = S > 1e-7 * S[0]
+        keep = 1e-7 * S[0] < S
         V, S = V[:, keep], S[keep]
         return cls((X @ V) / S, S, V)
 

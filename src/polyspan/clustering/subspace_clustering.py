@@ -12,7 +12,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.checks import refuse_missing, warn_user
+from polyspan.checks import warn_user
 from polyspan.clustering.consensus import Member, agreement, cluster_graphs, matched
 from polyspan.clustering.decision import Judge, Partition, best_rung, decide
 from polyspan.clustering.dimensions import bases_of
@@ -250,7 +250,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             )
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Any:
-        X = super()._validate(X, reset=reset, method=method)
+        X = validate_samples(self, X, reset=reset, method=method, fitted="bases_")
+        refuse_missing(self, X, MISSING_ADVICE)
         return X
 
 
