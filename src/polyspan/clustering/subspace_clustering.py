@@ -12,7 +12,7 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.checks import warn_user
+from polyspan.checks import refuse_missing, validate_samples, warn_user
 from polyspan.clustering.consensus import Member, agreement, cluster_graphs, matched
 from polyspan.clustering.decision import Judge, Partition, best_rung, decide
 from polyspan.clustering.dimensions import bases_of
