@@ -19,4 +19,5 @@ assert "numba" in sys.modules, "by a compiled solver"
 
 def test_numba_is_imported_only_by_what_it_compiles():
     # In another process: here other tests have imported it.
-    subprocess.run([sys.executable, "-c", CODE], check=True)
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ import zipfile
 
 import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 import skops.io
@@ -138,8 +139,7 @@ def test_another_process_gets_the_same_bits(tmp_path):
 
 
 def test_names_of_columns_and_output_are_kept(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame(DATA.X, columns=[f"f{k}" for k in range(12)])
+    X = pd.DataFrame(DATA.X, columns=[f"f{k}" for k in range(12)])
     model = MiCUSaL(2, 2, random_state=0).set_output(transform="pandas").fit(X)
     save_model(model, tmp_path / "m.skops")
     again = load_model(tmp_path / "m.skops")

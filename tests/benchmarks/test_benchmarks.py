@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polyspan import MiCUSaL
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases
+from support import require_torch
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -97,7 +98,7 @@ def test_unknown_rows_are_named():
 
 
 def test_the_gpu_script_checks_tiny_sizes_where_there_is_none():
-    pytest.importorskip("torch")
+    require_torch()
     command = [sys.executable, str(BENCHMARKS / "gpu.py")]
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

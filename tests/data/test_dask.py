@@ -6,7 +6,9 @@ import signal
 import cloudpickle
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from dask.distributed import Client, LocalCluster, wait
 from numpy.testing import assert_allclose
@@ -185,11 +187,8 @@ def test_fewer_samples_than_features(start):
 
 
 def test_a_dask_frame(X, start):
-    frames = pytest.importorskip("dask.dataframe")
-    import pandas as pd
-
     columns = [f"x{k}" for k in range(40)]
-    frame = frames.from_pandas(pd.DataFrame(X, columns=columns), npartitions=3)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=columns), npartitions=3)
     model = model_of(start).fit(frame)
     assert_allclose(model.objective_, model_of(start).fit(X).objective_, rtol=1e-9)
 

@@ -71,7 +71,7 @@ def test_scikit_learn_checks(estimator, check):
     ],
 )
 def test_scikit_learn_checks_with_the_default_tolerance(check):
-    check(SubspaceMixture())
+    check(SubspaceMixture())  # fails by raising
 
 
 def test_pipeline_and_grid_search():

@@ -2,8 +2,10 @@
 
 import itertools
 
+import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from numpy.testing import assert_allclose
 
 from polyspan.union import MiCUSaL, RobustMiCUSaL
@@ -30,11 +32,8 @@ def union_data(affine, missing):
 def placed(X, kind, folder):
     """Return the same rows somewhere else."""
     if kind == "zarr":
-        zarr = pytest.importorskip("zarr")
         return zarr.create_array(store=str(folder / "x.zarr"), data=X, chunks=(64, 12))
     if kind == "dask":
-        import dask.array as da
-
         return da.from_array(X, chunks=(60, -1))
     if kind == "memmap":
         mapped = np.memmap(folder / "x.dat", dtype=X.dtype, mode="w+", shape=X.shape)
@@ -114,8 +113,6 @@ def test_combinations_without_meaning_have_one_error(options, rows, message, tmp
 
 
 def test_exact_updates_elsewhere_need_few_features():
-    import dask.array as da
-
     X = da.ones((2000, 1025), chunks=(500, -1))
     with pytest.raises(ValueError, match="at most 1024 features"):
         MiCUSaL(2, 1, solver="exact").fit(X)

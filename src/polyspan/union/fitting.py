@@ -61,9 +61,8 @@ def draw_starts(
     m, s = like.shape[1], plan.subspace_dim
     pooled = moved_to(draw_bases((m, s), rng), like, like.dtype)
     if given is not None:
-        return pooled, working.to_working(relative_to_mean(given, working.mean, plan.affine))[
-            None, ...
-        ]
+        given = relative_to_mean(given, working.mean, plan.affine)
+        return pooled, working.to_working(given)[None, ...]
     shape = (plan.n_starts, plan.n_subspaces, m, s)
     starts = moved_to(draw_bases(shape, rng), like, like.dtype)
     if plan.affine:

@@ -15,7 +15,10 @@ from polyspan.data.prediction import by_blocks
 def can_impute(model: UnionPrediction) -> bool:
     """Return True if a model has `impute`; else raise an error that says why not."""
     if not model._takes_missing:
-        raise AttributeError(f"{type(model).__name__} needs complete data: nothing is missing")
+        raise AttributeError(
+            f"{type(model).__name__} takes complete data only, so it has no impute: polyspan's "
+            "RobustMiCUSaL, RobustMCKUSaL and SubspaceImputer fill missing entries"
+        )
     return True
 
 
