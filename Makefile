@@ -13,6 +13,10 @@ SCALE := quick
 ONLY :=
 JOBS := 2
 OUT := build/reproduction
+# What `make fuzz` runs: how many cases, which (every seed has its own), or one alone.
+N := 20000
+SEED := 1
+CASE :=
 # What `make quick` runs: the mathematics of every family, and what holds the tree together.
 QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py tests/union/test_affine.py \
 	tests/union/solve tests/kernel/test_solve.py tests/kernel/test_functions.py tests/mixture/_solve \
@@ -23,7 +27,7 @@ QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py t
 test coverage test-floor quick: export OPENBLAS_NUM_THREADS = 1
 test coverage test-floor quick: export OMP_NUM_THREADS = 1
 
-.PHONY: help demo test coverage test-floor quick lint torch bench bench-compare reproduce format clean
+.PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills soak bench bench-compare reproduce format clean
 
 help:
 	@echo "make demo          what polyspan does, in a table and a picture (under a minute, after the installation)"
@@ -33,6 +37,10 @@ help:
 	@echo "make test-floor    all tests, with the lowest versions that pyproject.toml allows"
 	@echo "make lint          ruff and mypy"
 	@echo "make torch         adds PyTorch to the environment, for the tests that need it"
+	@echo "make fuzz N=20000 SEED=1   drawn calls of every estimator, or CASE=17 alone"
+	@echo "make mutants       changes the solvers in 300 small ways: do the tests notice? (hours)"
+	@echo "make kills         kills runs, and uses models from many threads and processes (minutes)"
+	@echo "make soak          ten minutes of fits and predictions: does anything grow?"
 	@echo "make bench         ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
 	@echo "make bench-compare BASE=commit   time and result of every row over those of another commit"
 	@echo "make reproduce     the paper's tables and figures; SCALE=smoke ONLY=\"table1 fig4\" JOBS=2 OUT=folder"
@@ -75,6 +83,18 @@ torch: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(ROWS)
+
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz/run.py --n $(N) --seed $(SEED) $(if $(CASE),--case $(CASE))
+
+mutants: $(READY)
+	$(BIN)/python tools/mutants.py
+
+kills: $(READY)
+	$(BIN)/python tools/kills.py
+
+soak: $(READY)
+	$(BIN)/python tools/soak.py
 
 bench-compare: $(READY)
 	$(BIN)/python benchmarks/compare.py $(BASE) $(ROWS)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from polyspan.files import atomic_write, check_target
+from polyspan.files import atomic_write, check_target, same_file
 
 
 def test_nothing_is_there_until_all_is(tmp_path):
@@ -77,3 +77,44 @@ def test_targets_that_cannot_be(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match="does not let you write"):
         check_target(tmp_path / "out.csv")
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "real.csv").write_text("old")
+    (tmp_path / "near.csv").symlink_to(folder / "real.csv")
+    (tmp_path / "far.csv").symlink_to("near.csv")
+    with pytest.raises(FileExistsError, match="exists already"):
+        check_target(tmp_path / "far.csv")
+
+    def fail():
+        with atomic_write(tmp_path / "far.csv", overwrite=True) as part:
+            assert part.parent == folder
+            part.write_text("half")
+            raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011 - ours
+        fail()
+    assert (folder / "real.csv").read_text() == "old"
+    with atomic_write(tmp_path / "far.csv", overwrite=True) as part:
+        part.write_text("new")
+    assert (folder / "real.csv").read_text() == "new"
+    assert os.listdir(folder) == ["real.csv"]
+    assert (tmp_path / "far.csv").is_symlink()
+    assert (tmp_path / "near.csv").is_symlink()
+    assert same_file(tmp_path / "far.csv", folder / "real.csv")
+
+
+def test_links_to_nothing_and_in_circles(tmp_path):
+    (tmp_path / "ahead.csv").symlink_to("later.csv")
+    with atomic_write(tmp_path / "ahead.csv") as part:
+        part.write_text("new")
+    assert (tmp_path / "ahead.csv").is_symlink()
+    assert (tmp_path / "later.csv").read_text() == "new"
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    for overwrite in (False, True):
+        with pytest.raises(OSError, match="symbolic links"):
+            check_target(tmp_path / "a", overwrite=overwrite)
+    assert not same_file(tmp_path / "a", tmp_path / "later.csv")

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+import polyspan
+
 CODE = """
 import sys
 import numpy as np
@@ -21,3 +25,32 @@ def test_numba_is_imported_only_by_what_it_compiles():
     # In another process: here other tests have imported it.
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+LATER = """
+import sys
+import polyspan
+early = [name for name in {names} if f"polyspan.{{name}}" in sys.modules]
+assert not early, f"imported before they are used: {{early}}"
+assert "matplotlib" not in sys.modules
+assert polyspan.model_selection.choose_size.__module__ == "polyspan.model_selection.sizes"
+assert polyspan.plotting.plot_comparison
+assert polyspan.baselines.KSubspaces
+assert polyspan.batch.fit_micusal
+assert "matplotlib" not in sys.modules, "before something is drawn"
+"""
+
+
+def test_modules_are_reachable_and_imported_when_they_are_asked_for():
+    names = ["baselines", "model_selection", "plotting", "persistence", "saved_types", "cli"]
+    code = LATER.format(names=names)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_public_name_is_there_and_is_listed():
+    for name in polyspan.__all__:
+        assert getattr(polyspan, name) is not None
+    assert set(polyspan.__all__) <= set(dir(polyspan))
+    with pytest.raises(AttributeError, match="no attribute 'clustering'"):
+        polyspan.clustering  # noqa: B018

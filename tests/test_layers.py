@@ -10,13 +10,14 @@ import polyspan
 
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
-    "_sklearn", "arrays", "geometry", "metrics", "datasets", "files", "checks", "progress", "data",
-    "union", "batch", "kernel", "kernels", "mixture", "model_selection", "baselines", "images",
-    "plotting", "compare", "saved_types", "persistence", "cli",
+    "_interrupts", "_sklearn", "arrays", "inputs", "geometry", "metrics", "datasets", "files",
+    "checks", "progress", "data", "union", "batch", "kernel", "kernels", "mixture",
+    "model_selection", "baselines", "images", "plotting", "compare", "saved_types",
+    "saved_archive", "persistence", "cli",
 ]  # fmt: skip
 ONLY = {
-    "metrics": {"_sklearn", "arrays", "geometry"},
-    "datasets": {"_sklearn", "arrays", "geometry"},
+    "metrics": {"_sklearn", "arrays", "inputs", "geometry"},
+    "datasets": {"_sklearn", "arrays", "inputs", "geometry"},
 }
 MAY_PLOT = {"compare", "cli"}
 FRAMEWORKS = {"torch", "cupy", "jax", "dask", "tensorflow"}

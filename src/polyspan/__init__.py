@@ -1,15 +1,20 @@
 """polyspan learns unions of subspaces that are close to each other."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from polyspan import datasets, geometry, images, kernels, metrics
-from polyspan.compare import Comparison, compare
-from polyspan.kernel import MCKUSaL, RobustMCKUSaL
-from polyspan.mixture import SubspaceImputer, SubspaceMixture
-from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
+from polyspan._interrupts import ended_by_interrupt, is_command
+
+with ended_by_interrupt(is_command()):
+    from polyspan import datasets, geometry, images, kernels, metrics
+    from polyspan.compare import Comparison, compare
+    from polyspan.kernel import MCKUSaL, RobustMCKUSaL
+    from polyspan.mixture import SubspaceImputer, SubspaceMixture
+    from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 if TYPE_CHECKING:
+    from polyspan import baselines, batch, model_selection, plotting
     from polyspan.persistence import load_model, save_model
 
 try:
@@ -25,6 +30,8 @@ __all__ = [
     "RobustMiCUSaL",
     "SubspaceImputer",
     "SubspaceMixture",
+    "baselines",
+    "batch",
     "compare",
     "datasets",
     "geometry",
@@ -32,15 +39,25 @@ __all__ = [
     "kernels",
     "load_model",
     "metrics",
+    "model_selection",
+    "plotting",
     "save_model",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # A model file may hold any estimator, so `persistence` imports them all, also `baselines`.
-    # It is therefore imported only when a file is read or written.
-    if name in ("load_model", "save_model"):
-        from polyspan import persistence
+# Imported when somebody first asks for them, so that `import polyspan` does not wait for them.
+_LATER = ("baselines", "batch", "model_selection", "plotting")
 
-        return getattr(persistence, name)
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return import_module(f"polyspan.{name}")
+    # Files may hold any estimator, also those of `baselines`: not imported before somebody reads
+    # or writes a file.
+    if name in ("load_model", "save_model"):
+        return getattr(import_module("polyspan.persistence"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,7 +17,13 @@ from sklearn.utils._array_api import _is_numpy_namespace as is_numpy_namespace
 from sklearn.utils._array_api import get_namespace, get_namespace_and_device
 from sklearn.utils._mask import _get_mask as get_mask
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
-from sklearn.utils._param_validation import Interval, MissingValues, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    MissingValues,
+    StrOptions,
+    validate_parameter_constraints,
+)
+from sklearn.utils._set_output import ADAPTERS_MANAGER
 from sklearn.utils._set_output import _get_output_config as get_output_config
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
@@ -32,12 +38,14 @@ __all__ = [
     "check_feature_names",
     "check_feature_names_in",
     "check_n_features",
+    "check_parameters",
     "check_same_namespace",
     "cluster_qr",
     "fit_context",
     "get_mask",
     "get_namespace",
     "get_output_config",
+    "in_container",
     "is_numpy_namespace",
     "is_pandas_na",
     "is_scalar_nan",
@@ -100,3 +108,33 @@ def plain_settings(X: Any = None) -> AbstractContextManager[None]:
         array_api_dispatch=dispatch, transform_output="default"
     )
     return context
+
+
+def in_container(values: Any, given: Any, estimator: Any, names: Any) -> Any:
+    """Return an array as the frame that `set_output`, or the global setting, asks for.
+
+    `names` are the columns; a pandas frame also has the index of what was given.
+    """
+    container = get_output_config("transform", estimator)["dense"]
+    if container == "default":
+        return values
+    return ADAPTERS_MANAGER.adapters[container].create_container(values, given, columns=names)
+
+
+def check_parameters(caller: str, **given: tuple[Any, list[Any]]) -> None:
+    """Raise scikit-learn's error where a parameter of a function has a wrong type or value.
+
+    A call and not scikit-learn's decorator, which hides the types of a function from type checkers
+    and its examples from doctest.
+
+    Parameters
+    ----------
+    caller : str
+        Name of the function.
+    **given : (value, constraints)
+        By names of parameters.
+    """
+    if not get_config()["skip_parameter_validation"]:
+        constraints = {name: allowed for name, (_, allowed) in given.items()}
+        values = {name: value for name, (value, _) in given.items()}
+        validate_parameter_constraints(constraints, values, caller_name=caller)

@@ -6,8 +6,11 @@ Nothing here imports an array framework: the namespace is taken from the arrays 
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -192,10 +195,46 @@ def pass_work(n_samples: int, n_features: int, n_columns: int) -> float:
     return 2.0 * n_samples * n_features * n_columns
 
 
-@cache
-def _threadpools() -> ThreadpoolController:
-    # The search for loaded libraries takes milliseconds, so it is done once.
-    return ThreadpoolController()
+class _OneThread:
+    """Holds BLAS at one thread while at least one caller asks for it.
+
+    The number of threads belongs to the process: where callers in several threads overlap, the
+    first sets it and the last restores it.
+    """
+
+    def __init__(self) -> None:
+        self._pools: ThreadpoolController | None = None
+        self._lock = Lock()
+        self._callers = 0
+        self._limit: Any = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._pools is None:  # looking for the loaded libraries takes milliseconds
+                self._pools = ThreadpoolController()
+            if not self._callers:
+                self._limit = self._pools.limit(limits=1, user_api="blas")
+            self._callers += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callers -= 1
+                if not self._callers:
+                    self._limit.restore_original_limits()
+
+    def forget(self) -> None:
+        """Begin anew in a forked process, where the callers of its parent do not run."""
+        self._lock = Lock()
+        if self._callers:
+            self._callers = 0
+            self._limit.restore_original_limits()
+
+
+_one_thread = _OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_one_thread.forget)
 
 
 def limit_threads(work: float, n_parallel: int = 1) -> AbstractContextManager[Any]:
@@ -206,8 +245,7 @@ def limit_threads(work: float, n_parallel: int = 1) -> AbstractContextManager[An
     """
     if work >= SMALL_WORK and n_parallel == 1:
         return nullcontext()
-    limit: AbstractContextManager[Any] = _threadpools().limit(limits=1, user_api="blas")
-    return limit
+    return _one_thread()
 
 
 @cache

@@ -1,7 +1,8 @@
 """Checks of data and parameters, and warnings, with one message each.
 
-As in scikit-learn's own estimators, with `array_api_dispatch` on, the namespace and device of the
-input decide where everything is computed; otherwise every input becomes a NumPy array.
+Data as the user gave them become arrays of their own namespace and device. As in scikit-learn's own
+estimators: under `array_api_dispatch` the array that comes in decides where everything happens.
+Without it lists and tables become NumPy arrays, and arrays of other packages are refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from polyspan._sklearn import (
     check_n_features,
     check_same_namespace,
     get_namespace,
-    is_numpy_namespace,
 )
 from polyspan.arrays import (
     Array,
@@ -38,6 +38,7 @@ from polyspan.arrays import (
     to_numpy,
 )
 from polyspan.geometry import closeness
+from polyspan.inputs import naming_columns, package_of, require_dispatch, require_numpy
 
 MISSING_ADVICE = (
     "use polyspan.RobustMiCUSaL, which learns from the observed entries, or impute them first"
@@ -80,12 +81,13 @@ def validate_samples(
     # A stream may not be fitted yet, if its first batches had too few samples.
     if not reset and method != "partial_fit":
         check_is_fitted(estimator)
+        require_dispatch(**{fitted: getattr(estimator, fitted)})  # of a fit under the switch
         check_same_namespace(X, estimator, attribute=fitted, method=method)
+    _check_support(estimator, X, method)
     xp, _ = get_namespace(X)
-    if not is_numpy_namespace(xp):
-        _check_support(estimator, xp, method)
     dtypes = [xp.float64] if double else [xp.float64, xp.float32]
-    X = validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")
+    with naming_columns(X):
+        X = validate_data(estimator, X, reset=reset, dtype=dtypes, ensure_all_finite="allow-nan")
     if not is_numpy(X):
         check_device(X)
     return X
@@ -100,13 +102,13 @@ def refuse_lazy(estimator: Any, X: Any) -> None:
         )
 
 
-def _check_support(estimator: Any, xp: Any, method: str) -> None:
+def _check_support(estimator: Any, X: Any, method: str) -> None:
     streaming = method == "partial_fit"
+    if package_of(X) is None:
+        return
     if streaming or not get_tags(estimator).array_api_support:
-        raise ValueError(
-            f"{'partial_fit of ' if streaming else ''}{estimator} works on NumPy arrays only, and "
-            f"X is an array of {xp.__name__}: switch array_api_dispatch off, or pass a NumPy array"
-        )
+        require_numpy(f"{'partial_fit of ' if streaming else ''}{estimator}", X=X)
+    require_dispatch(X=X)
 
 
 def check_device(X: Array) -> None:
@@ -285,3 +287,14 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def lowest_finite(objectives: Sequence[float]) -> float:
+    """Return the least objective of all starts, or raise an error where none is finite."""
+    finite = [value for value in objectives if math.isfinite(value)]
+    if not finite:
+        raise ValueError(
+            f"the objective of every start is {objectives[0]}: X has entries that are too large or "
+            "too small beside others; scale X to entries near 1, and look for gross errors in it"
+        )
+    return min(finite)

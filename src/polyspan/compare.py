@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from polyspan._sklearn import check_parameters
+from polyspan.arrays import as_array
+from polyspan.inputs import require_dispatch
 from polyspan.metrics import (
     average_subspace_distance,
     clustering_error,
@@ -103,11 +106,19 @@ def compare(
     >>> result.rows[1]["error"].startswith("ValueError: subspace_dim=30")
     True
     """
+    check_parameters(
+        "compare",
+        methods=(methods, [Mapping, Sequence]),
+        progress=(progress, ["boolean"]),
+    )
+    require_dispatch(X=X, labels=labels, bases=bases, X_clean=X_clean)
     named = list(_with_names(methods))
-    for _, estimator in named:
+    for name, estimator in named:
         if isinstance(estimator, type):
             kind = estimator.__name__
             raise TypeError(f"methods holds the class {kind}: give an estimator, {kind}(...)")
+        if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+            raise TypeError(f"methods holds {estimator!r} ({name}), which is no estimator")
     rows = []
     with progress_bar(progress, len(named), "compare", kept=True) as advance:
         for name, estimator in named:
@@ -141,10 +152,10 @@ def _measure(
         if labels is not None and hasattr(model, "labels_"):
             row["label_error"] = clustering_error(labels, model.labels_)
         if bases is not None and np.shape(getattr(model, "bases_", ())) == np.shape(bases):
-            row["d_avg"] = average_subspace_distance(model.bases_, np.asarray(bases))
+            row["d_avg"] = average_subspace_distance(model.bases_, bases)
         if X_clean is not None and hasattr(model, "reconstruct"):
             row["reconstruction_error"] = relative_reconstruction_error(
-                np.asarray(X_clean), model.reconstruct(X)
+                X_clean, as_array(model.reconstruct(X))
             )
     except Exception as error:  # the other methods are still run
         row["error"] = f"{type(error).__name__}: {error}"

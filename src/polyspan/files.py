@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -21,8 +22,9 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
     Returns
     -------
     path : Path
+        Of the file that will be written: where `path` is a symbolic link, the one it points to.
     """
-    target = Path(path)
+    target = followed(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the name of a file")
     if target.exists() and not overwrite:
@@ -34,13 +36,29 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
+def followed(path: str | Path) -> Path:
+    """Return the path, or where it is a symbolic link the file at its end, which need not exist."""
+    path = Path(path)
+    if not path.is_symlink():
+        return path
+    end = Path(os.path.realpath(path))
+    if end.is_symlink():  # realpath stops inside a circle
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return end
+
+
+def same_file(a: str | Path, b: str | Path) -> bool:
+    """Tell whether two names, through symbolic links, mean one file, which need not exist."""
+    return os.path.realpath(a) == os.path.realpath(b)
+
+
 @contextmanager
 def atomic_write(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a temporary file to write to, and rename it to `path` at the end.
 
-    The temporary file is in the same folder, so that it is renamed and not copied: a reader sees
-    the old file or the new one. After an error or an interrupt the temporary file is removed, and
-    a file that was at `path` before stays unchanged.
+    The temporary file lies in the same folder, so that it is renamed and not copied: a reader sees
+    the old file or the new one. Whatever goes wrong before, interrupts included, it is removed and
+    what was at `path` stays. A symbolic link stays a link: the file it points to is replaced.
 
     Parameters
     ----------

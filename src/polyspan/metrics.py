@@ -1,6 +1,7 @@
 """Errors of a learned union of subspaces, compared with the truth (Sec. II, V-A of the paper).
 
-Arrays may have any namespace and device, but all arrays of a call the same; labels any.
+Under scikit-learn's `array_api_dispatch` arrays of any namespace and device, two of them on the
+same one; labels may come from anywhere.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, namespace, to_numpy, transpose
 from polyspan.geometry import estimate_dimension, principal_angles, subspace_distance
 from polyspan.geometry.distances import same_shape
+from polyspan.inputs import require_dispatch
 
 __all__ = [
     "average_subspace_distance",
@@ -87,6 +89,7 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
     >>> clustering_error([0, 0, 1, 1], [1, 1, 0, 1])
     0.25
     """
+    require_dispatch(labels_true=labels_true, labels_pred=labels_pred)
     labels_true, labels_pred = to_numpy(labels_true), to_numpy(labels_pred)
     if labels_true.size == 0:
         raise ValueError("there are no labels to compare")

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.impute import MissingIndicator
-from sklearn.preprocessing import KernelCenterer
+from sklearn import decomposition, feature_selection, impute, preprocessing
+from sklearn.pipeline import Pipeline
 
 from polyspan import baselines, kernel, mixture, union
 from polyspan.kernel._solve.subspaces import KernelSubspaces
@@ -38,7 +38,25 @@ ESTIMATORS: dict[str, type] = {
     },
     **{f"polyspan.baselines.{name}": getattr(baselines, name) for name in baselines.__all__},
 }
-#: Types of the attributes of fitted estimators.
+#: What a file may hold at its top besides: it ends in one of these estimators.
+PIPELINE = "sklearn.pipeline.Pipeline"
+#: What the other steps of a pipeline may be: transformers that learn arrays and carry no function,
+#: no other estimator of free choice, and nothing that is random once they are fitted.
+TRANSFORMERS: dict[str, type] = {
+    f"sklearn.{family.__name__.rpartition('.')[2]}.{name}": getattr(family, name)
+    for family, names in (
+        (
+            preprocessing,
+            ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Normalizer",
+             "PowerTransformer", "QuantileTransformer"),
+        ),
+        (impute, ("SimpleImputer", "KNNImputer", "MissingIndicator")),
+        (feature_selection, ("VarianceThreshold",)),
+        (decomposition, ("PCA", "IncrementalPCA", "TruncatedSVD")),
+    )
+    for name in names
+}  # fmt: skip
+#: What fitted estimators are made of.
 _PARTS: dict[str, type] = {
     "polyspan.parts.ExactUnion": ExactUnion,
     "polyspan.parts.Fill": Fill,
@@ -51,8 +69,7 @@ _PARTS: dict[str, type] = {
     "polyspan.parts.NystromMap": NystromMap,
     "polyspan.parts.Scaling": Scaling,
     "polyspan.parts.Stream": Stream,
-    "sklearn.impute.MissingIndicator": MissingIndicator,
-    "sklearn.preprocessing.KernelCenterer": KernelCenterer,
+    "sklearn.preprocessing.KernelCenterer": preprocessing.KernelCenterer,
 }
 _ARRAYS: dict[str, type] = {
     "numpy.ndarray": np.ndarray,
@@ -65,12 +82,13 @@ _ARRAYS: dict[str, type] = {
 #: Types that each of skops's loaders may create. Other loaders are refused, so that a file cannot
 #: contain a function, a method or a call of a constructor.
 _ALLOWED: dict[str, dict[str, type]] = {
-    "ObjectNode": {**ESTIMATORS, **_PARTS},
+    "ObjectNode": {**ESTIMATORS, **_PARTS, **TRANSFORMERS, PIPELINE: Pipeline},
     "DictNode": {"builtins.dict": dict},
     "ListNode": {"builtins.list": list},
     "TupleNode": {"builtins.tuple": tuple},
     "JsonNode": {"builtins.str": str},
     "NdArrayNode": _ARRAYS,
+    "DTypeNode": {"numpy.dtype": np.dtype},
     "SparseMatrixNode": {"scipy.sparse.csr_array": scipy.sparse.csr_array},
     "RandomStateNode": {"numpy.random.RandomState": np.random.RandomState},
     "TypeNode": {"builtins.str": str, "builtins.int": int},  # types of the keys of a dict
@@ -90,7 +108,8 @@ def type_name(tree: Any) -> str:
 def refused_types(tree: Any) -> Iterator[str]:
     """Yield the names of the types in a file's tree that are not allowed at their place."""
     for node in _nodes(tree):
-        if type_name(node) not in _allowed_by(node):
+        inside = type_name(node) == PIPELINE and node is not tree
+        if inside or type_name(node) not in _allowed_by(node):
             yield type_name(node)
 
 

@@ -5,11 +5,14 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from polyspan import load_model, save_model
+from polyspan import MiCUSaL, load_model, save_model
 from polyspan.cli.errors import EXPLAINED
 from polyspan.cli.methods import METHODS
 from polyspan.persistence import ESTIMATORS
+from support import read_csv
 
 SIZES = ("-L", 2, "-s", 2)
 
@@ -362,6 +365,20 @@ def test_info_shows_sizes_and_lam_even_where_they_are_the_defaults(run, shelf):
     }
     expected = {"n_subspaces": "3", "subspace_dim": "1", "lam": "4.0"}
     assert expected.items() <= shown.items()
+
+
+def test_a_pipeline_from_python_predicts_and_is_shown(run, shelf):
+    X = read_csv(shelf / "x.csv")
+    pipeline = make_pipeline(StandardScaler(), MiCUSaL(2, 2, random_state=0)).fit(X)
+    save_model(pipeline, "p.skops")
+    shown = run("info", "p.skops").output
+    assert "StandardScaler, MiCUSaL" in shown
+    assert "n_subspaces" in shown
+    assert run("predict", "p.skops", shelf / "x.csv", "-o", "l.csv").exit_code == 0
+    assert np.array_equal(read_csv("l.csv")["label"], pipeline.predict(X))
+    done = run("reconstruct", "p.skops", shelf / "x.csv", "-o", "r.csv")
+    assert done.exit_code == 1
+    assert "a Pipeline cannot reconstruct" in done.output
 
 
 def test_a_model_file_of_another_ending_is_told_to_be_skops(run, shelf):

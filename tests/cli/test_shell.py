@@ -133,6 +133,53 @@ def test_an_interrupt_leaves_nothing(tmp_path, sent, code):
     assert os.listdir(tmp_path) == ["big.npy"]
 
 
+STUB = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+
+
+# The first is imported by the package, the others by the command.
+@pytest.mark.parametrize("module", ["array_api_compat", "typer", "rich"])
+@pytest.mark.parametrize("start", ["module", "script"])
+def test_an_interrupt_during_imports_is_one_line(tmp_path, module, start):
+    (tmp_path / "stubs").mkdir()
+    (tmp_path / "stubs" / f"{module}.py").write_text(STUB)
+    path = os.pathsep.join([str(tmp_path / "stubs"), os.environ.get("PYTHONPATH", "")])
+    script = Path(sys.executable).parent / "polyspan"
+    words = COMMAND if start == "module" else [sys.executable, str(script)]
+    done = subprocess.run(
+        [*words, "--help"], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "error: interrupted; no output was written\n"
+
+
+def test_an_interrupt_while_a_program_imports_the_library_stays_its_own(tmp_path):
+    (tmp_path / "array_api_compat.py").write_text(STUB)
+    program = "try:\n    import polyspan\nexcept KeyboardInterrupt:\n    print('mine')"
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "mine\n", "")
+
+
+def test_handlers_of_others_stay():
+    from polyspan._interrupts import ended_by_interrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with ended_by_interrupt():
+            assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with ended_by_interrupt():
+            assert signal.getsignal(signal.SIGINT) != signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_without_typer_it_says_what_to_install(tmp_path):
     program = "import sys; sys.modules['typer'] = None; import polyspan.cli; polyspan.cli.main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

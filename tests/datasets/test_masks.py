@@ -44,13 +44,13 @@ def test_types_and_nothing_hidden():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((X, 1.0), "fraction=1.0"),
-        ((X, -0.1), "fraction=-0.1"),
+        ((X, 1.0), "'fraction' parameter of mask_entries"),
+        ((X, -0.1), "'fraction' parameter of mask_entries"),
         ((X[0], 0.1), "two dimensions, found 1"),
     ],
 )
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         mask_entries(*arguments)
-    with pytest.raises(ValueError, match="pattern='rows' must be one of"):
+    with pytest.raises(ValueError, match="'pattern' parameter of mask_entries must be a str among"):
         mask_entries(X, 0.1, pattern="rows")

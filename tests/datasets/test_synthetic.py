@@ -81,10 +81,10 @@ def test_seeds():
         ({"sizes": (3, 2.5)}, "each ≥ 1"),
         ({"test_sizes": (3,)}, "need the same length"),
         ({"subspace_dim": 180}, "below n_features=180"),
-        ({"subspace_dim": 0}, "at least 1"),
-        ({"noise": -1.0}, "noise=-1.0 must be finite"),
-        ({"spread": float("nan")}, "spread=nan must be finite"),
-        ({"test_noise": float("inf")}, "test_noise=inf"),
+        ({"subspace_dim": 0}, "'subspace_dim' parameter of make_union"),
+        ({"noise": -1.0}, "'noise' parameter of make_union"),
+        ({"spread": float("nan")}, "'spread' parameter of make_union"),
+        ({"test_noise": float("inf")}, "'test_noise' parameter of make_union"),
     ],
 )
 def test_bad_input(arguments, message):

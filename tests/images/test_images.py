@@ -152,8 +152,8 @@ def test_a_bar_is_shown(capsys, monkeypatch):
         (PHOTO, {}, "channel_axis=-1"),
         (NOISY, {"channel_axis": -1}, "three dimensions"),
         (PHOTO, {"channel_axis": 5}, "channel_axis=5"),
-        (NOISY, {"sigma": -1.0}, "sigma=-1"),
-        (NOISY, {"preset": "nice"}, "must be one of: fast, best"),
+        (NOISY, {"sigma": -1.0}, "'sigma' parameter of denoise_image"),
+        (NOISY, {"preset": "nice"}, "'preset' parameter of denoise_image"),
         (np.ma.masked_array(NOISY, MASK), {}, "give its data and mask to inpaint_image"),
     ],
 )

@@ -1,11 +1,16 @@
 """Spectral clustering of graphs: connected ones, and those that fall into parts."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
 from scipy.sparse.csgraph import laplacian
+from sklearn.base import clone
 
+from polyspan import MCKUSaL
+from polyspan.baselines import RobustSparseSubspaceClustering
 from polyspan.kernel.starts import cluster_graph, graph_embedding
 from polyspan.metrics import clustering_error
 
@@ -53,3 +58,46 @@ def test_a_node_without_edges_is_no_cluster():
     labels = cluster_graph(scipy.sparse.csr_array(joined), 3, seed=0)
     rest = np.arange(120) != 5
     assert clustering_error(PARTS[rest], labels[rest]) == 0
+
+
+def blocks(sizes, between=0.0):
+    """Return complete blocks: a graph most of whose eigenvalues are equal."""
+    part = np.repeat(np.arange(len(sizes)), sizes)
+    weights = np.where(part[:, None] == part, 1.0, between)
+    np.fill_diagonal(weights, 0.0)
+    return scipy.sparse.csr_array(weights)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_components"), [((3,) * 60, 6), ((2,) * 100, 3), ((2,) * 100, 6), ((150,) * 4, 10)]
+)
+def test_equal_eigenvalues_give_the_same_bits_every_time(sizes, n_components):
+    graph = blocks(sizes)
+    first = graph_embedding(graph, n_components, seed=0)
+    for _ in range(9):
+        assert np.array_equal(graph_embedding(graph, n_components, seed=0), first)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MCKUSaL(3, 1, n_neighbors=1, gamma=0.5, random_state=0),
+        RobustSparseSubspaceClustering(6, 1, random_state=0),
+    ],
+)
+def test_fits_on_equal_eigenvalues_repeat(model):
+    """Pairs of samples that are alike: a graph in a hundred equal parts."""
+    rng = np.random.RandomState(0)
+    X = np.repeat(np.eye(100), 2, axis=0)[:, rng.permutation(100)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # parts are joined, directions are few
+        labels = [clone(model).fit(X).labels_ for _ in range(10)]
+    for other in labels[1:]:
+        assert np.array_equal(other, labels[0])
+
+
+def test_ties_go_to_larger_parts():
+    embedding = graph_embedding(blocks((5, 9, 7)), 2, seed=0)
+    assert np.all(embedding[:5] == 0)
+    assert np.all(embedding[5:14, 0] != 0)
+    assert np.all(embedding[14:, 1] != 0)

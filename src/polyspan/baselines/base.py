@@ -8,19 +8,15 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components, laplacian
-from scipy.sparse.linalg import eigsh
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import check_subspace_dim, warn_user
-from polyspan.kernel.starts import cluster_graph
+from polyspan.kernel.starts import cluster_graph, least_eigenvectors
 from polyspan.union._solve.alternation import update_exactly
 from polyspan.union._solve.problem import prepare
 from polyspan.union.linear import LinearUnion
-
-# Below this many samples a dense eigensolver is faster and never fails to converge.
-DENSE_BELOW = 500
 
 
 def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
@@ -34,16 +30,8 @@ def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
 
 def smallest_laplacian_values(affinity: scipy.sparse.csr_array, k: int, seed: int) -> np.ndarray:
     """Return the k smallest eigenvalues of the normalised Laplacian, ascending."""
-    n = affinity.shape[0]
-    k = min(k, n)
-    matrix = laplacian(affinity, normed=True)
-    if n < DENSE_BELOW or k >= n - 1:
-        return np.asarray(np.linalg.eigvalsh(matrix.toarray())[:k])
-    # The largest eigenvalues of 2I - L give the smallest of L, without a factorisation.
-    start = np.random.RandomState(seed).uniform(0.5, 1.0, n)
-    shifted = scipy.sparse.identity(n, format="csr") * 2.0 - matrix
-    values = eigsh(shifted, k=k, which="LA", v0=start, return_eigenvectors=False)
-    return np.sort(2.0 - values)
+    matrix = laplacian(affinity, normed=True).tocsr()
+    return least_eigenvectors(matrix, min(k, affinity.shape[0]), seed)[0]
 
 
 def eigengap(values: np.ndarray) -> int:

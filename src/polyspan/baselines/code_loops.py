@@ -1,8 +1,8 @@
-"""The loops of `lasso.py`, compiled by numba: coordinate descent, and matching pursuit.
+"""The loops of `lasso.py`, compiled by numba: an active-set lasso, and matching pursuit.
 
-The lasso alternates sweeps over the coordinates, which find the signs, with Newton steps on the
-nonzero coordinates, which are exact once the signs are right. `target` is the index of the sample
-that is coded; it is left out of its own dictionary.
+The lasso adds the coordinate that misses its optimality condition most, solves for all that are
+not zero with their signs held, and drops those whose sign would change, until no condition is
+missed. The objective falls with every step and there are finitely many signs, so it ends.
 """
 
 from __future__ import annotations
@@ -12,111 +12,104 @@ from typing import Any
 import numba
 import numpy as np
 
-# Sweeps over the nonzero coordinates before a Newton step: they are cheap, and find most of the
-# signs.
-SWEEPS = 20
+# A sample counts as dependent on others where less than this fraction of its square is left.
+DEPENDENT = 1e-10
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _sweep(
-    gram: Any, target: int, weight: float, code: Any, gradient: Any, active_only: bool
-) -> float:  # pragma: no cover - compiled
-    """Visit every coordinate, or every nonzero one, once; return the largest change.
+def _factorise(
+    gram: Any, active: Any, begin: int, k: int, factor: Any
+) -> int:  # pragma: no cover - compiled
+    """Bring the Cholesky factor of the active samples up to date; return its number of rows.
 
-    `gradient` holds Yᵀ(y - Yc). A coordinate that stays zero costs one comparison.
+    Rows before `begin` are those of the last step. It ends before the first sample that depends on
+    those before it; the row of that sample is left beside the factor. Diagonal entries are stored
+    as their inverses.
     """
-    n = len(code)
-    largest = 0.0
-    for j in range(n):
-        square = gram[j, j]
-        if j == target or square <= 0.0 or (active_only and code[j] == 0.0):
-            continue
-        z = gradient[j] + square * code[j]
-        new = 0.0
-        if z > weight:
-            new = (z - weight) / square
-        elif z < -weight:
-            new = (z + weight) / square
-        step = new - code[j]
-        if step != 0.0:
-            code[j] = new
-            row = gram[j]
-            for i in range(n):
-                gradient[i] -= step * row[i]
-            largest = max(largest, abs(step) * square)
-    return largest
-
-
-@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _newton(  # noqa: C901 - plain loops are what compiles well
-    gram: Any, target: int, weight: float, code: Any, gradient: Any, active: Any, work: Any,
-    step: Any,
-) -> None:  # fmt: skip  # pragma: no cover - compiled
-    """Move the nonzero coordinates to their minimum for fixed signs, up to the first sign change.
-
-    For fixed signs the objective is quadratic, and a Newton step reaches its minimum. Coordinate
-    descent alone would take hundreds of sweeps where samples are nearly linearly dependent.
-    """
-    k = 0
-    for j in range(len(code)):
-        if code[j] != 0.0:
-            active[k] = j
-            k += 1
-    for a in range(k):
+    for a in range(begin, k):
         row = gram[active[a]]
         for b in range(a):
             x = row[active[b]]
             for i in range(b):
-                x -= work[a, i] * work[b, i]
-            work[a, b] = x * work[b, b]
-        x = row[active[a]]
-        floor = 1e-10 * x
+                x -= factor[a, i] * factor[b, i]
+            factor[a, b] = x * factor[b, b]
+        left = row[active[a]]
         for i in range(a):
-            x -= work[a, i] * work[a, i]
-        if x <= floor:
-            return  # linearly dependent samples: only sweeps are used
-        work[a, a] = 1.0 / np.sqrt(x)
-    for a in range(k):
-        j = active[a]
-        x = gradient[j] - (weight if code[j] > 0 else -weight)
-        for i in range(a):
-            x -= work[a, i] * step[i]
-        step[a] = x * work[a, a]
-    for a in range(k - 1, -1, -1):
-        step[a] *= work[a, a]
-        for i in range(a):
-            step[i] -= work[a, i] * step[a]
-    fraction, first = 1.0, -1
-    for a in range(k):
-        c = code[active[a]]
-        if (c + step[a]) * c < 0.0 and -c / step[a] < fraction:
-            fraction, first = -c / step[a], a
-    for a in range(k):
-        j = active[a]
-        change = fraction * step[a]
-        code[j] = 0.0 if a == first else code[j] + change
-        row = gram[j]
-        for i in range(len(code)):
-            gradient[i] -= change * row[i]
+            left -= factor[a, i] * factor[a, i]
+        if left <= DEPENDENT * row[active[a]]:
+            return a
+        factor[a, a] = 1.0 / np.sqrt(left)
+    return k
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _violation(
-    target: int, weight: float, code: Any, gradient: Any
-) -> float:  # pragma: no cover - compiled
-    """Return the largest violation of the optimality conditions."""
-    worst = 0.0
-    for j in range(len(code)):
-        if j == target:
-            continue
-        if code[j] > 0.0:
-            violation = abs(gradient[j] - weight)
-        elif code[j] < 0.0:
-            violation = abs(gradient[j] + weight)
-        else:
-            violation = max(abs(gradient[j]) - weight, 0.0)
-        worst = max(worst, violation)
-    return worst
+def _step(
+    weight: float, code: Any, gradient: Any, active: Any, rank: int, k: int, factor: Any, step: Any
+) -> int:  # pragma: no cover - compiled
+    """Fill `step` with the way to the minimum; return how many coordinates it moves.
+
+    Where a sample depends on those before it, it is the way along which the fit stays and ‖c‖₁ does
+    not grow, instead.
+    """
+    if rank < k:
+        rate = np.sign(code[active[rank]])
+        step[rank] = 1.0
+        for a in range(rank - 1, -1, -1):
+            x = factor[rank, a]
+            for b in range(a + 1, rank):
+                x += factor[b, a] * step[b]
+            step[a] = -x * factor[a, a]
+            rate += step[a] * np.sign(code[active[a]])
+        if rate > 0.0:
+            for a in range(rank + 1):
+                step[a] = -step[a]
+        return rank + 1
+    for a in range(k):
+        x = gradient[active[a]] - weight * np.sign(code[active[a]])
+        for i in range(a):
+            x -= factor[a, i] * step[i]
+        step[a] = x * factor[a, a]
+    for a in range(k - 1, -1, -1):
+        step[a] *= factor[a, a]
+        for i in range(a):
+            step[i] -= factor[a, i] * step[a]
+    return k
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _solve_active(
+    gram: Any, weight: float, code: Any, gradient: Any, active: Any, k: int, factor: Any, step: Any
+) -> int:  # pragma: no cover - compiled
+    """Solve for the active coordinates, dropping those that reach zero.
+
+    Returns how many are left, or -1 where the step is not finite.
+
+    Between two changes of sign the objective is a parabola.
+    """
+    begin = k - 1  # all but the newest are in the factor
+    while True:
+        rank = _factorise(gram, active, begin, k, factor)
+        moved = _step(weight, code, gradient, active, rank, k, factor, step)
+        fraction, first = 1.0 if rank == k else np.inf, -1
+        for a in range(moved):
+            c = code[active[a]]
+            if c * step[a] < 0.0 and -c / step[a] < fraction:
+                fraction, first = -c / step[a], a
+        if fraction == np.inf:
+            return -1  # not finite
+        for a in range(moved):
+            change = fraction * step[a]
+            code[active[a]] += change
+            row = gram[active[a]]
+            for i in range(len(code)):
+                gradient[i] -= change * row[i]
+        if first < 0:
+            return k
+        code[active[first]] = 0.0
+        for a in range(first, k - 1):
+            active[a] = active[a + 1]
+        k -= 1
+        begin = first
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -128,21 +121,32 @@ def solve_lassos(
     failed = 0
     gradient, step = np.empty(n), np.empty(n)
     active = np.empty(n, dtype=np.int64)
-    work = np.empty((n, n))
-    for k in range(codes.shape[0]):
-        target, weight, code = first + k, weights[k], codes[k]
+    factor = np.empty((n, n))
+    for b in range(codes.shape[0]):
+        own, weight, code = first + b, weights[b], codes[b]
         for i in range(n):
-            gradient[i] = gram[target, i]
-        converged = False
+            gradient[i] = gram[own, i]
+        k = 0
+        settled = False
         for _ in range(max_rounds):
-            _sweep(gram, target, weight, code, gradient, False)
-            for _ in range(SWEEPS):
-                _sweep(gram, target, weight, code, gradient, True)
-            _newton(gram, target, weight, code, gradient, active, work, step)
-            if _violation(target, weight, code, gradient) <= tol * weight:
-                converged = True
+            worst, excess = -1, tol * weight
+            for j in range(n):
+                miss = abs(gradient[j]) - weight
+                if miss > excess and j != own and code[j] == 0.0 and gram[j, j] > 0.0:
+                    worst, excess = j, miss
+            if worst < 0:
+                settled = True
                 break
-        if not converged:
+            # The best step of this coordinate alone gives it its sign.
+            change = np.sign(gradient[worst]) * excess / gram[worst, worst]
+            code[worst] = change
+            for i in range(n):
+                gradient[i] -= change * gram[worst, i]
+            active[k] = worst
+            k = _solve_active(gram, weight, code, gradient, active, k + 1, factor, step)
+            if k < 0:
+                break
+        if not settled:
             failed += 1
     return failed
 

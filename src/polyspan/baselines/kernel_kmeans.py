@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan._sklearn import Interval, fit_context
 from polyspan.checks import refuse_lazy, warn_user
+from polyspan.inputs import naming_columns, require_numpy
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, check_kernel_matrix, kernel_of
 
 
@@ -95,8 +96,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : KernelKMeans
         """
-        refuse_lazy(self, X)
-        X = np.asarray(validate_data(self, X, dtype=np.float64))
+        X = self._validate(X, reset=True)
         if self.n_clusters > len(X):
             raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={len(X)}")
         kernel = kernel_of(self)
@@ -106,7 +106,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         inertia, labels, n_iter, converged = min(results, key=lambda result: result[0])
         self.labels_, self.inertia_, self.n_iter_ = labels, inertia, n_iter
         self._fitted_kernel = kernel
-        self._X_fit = None if kernel is None else X
+        self._X_fit = None if kernel is None else X.copy()  # as in the kernel models
         self._means, _, self._mean_squares = self._centres(G, labels)
         if not converged:
             warn_user(
@@ -127,10 +127,15 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        refuse_lazy(self, X)
-        X = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        X = self._validate(X, reset=False)
         K = X if self._fitted_kernel is None else self._fitted_kernel(X, self._X_fit)
         return np.asarray((self._mean_squares - 2.0 * K @ self._means).argmin(axis=1))
+
+    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
+        refuse_lazy(self, X)
+        require_numpy(type(self).__name__, X=X)
+        with naming_columns(X):
+            return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
 
     def _run(
         self, G: np.ndarray, rng: np.random.RandomState

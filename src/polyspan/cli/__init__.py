@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 
+from polyspan._interrupts import ended_by_interrupt
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line; if typer or rich is missing, say what to install."""
     try:
-        from polyspan.cli.app import run
+        with ended_by_interrupt():
+            from polyspan.cli.app import register_commands, run
+
+            register_commands()
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise

@@ -99,9 +99,11 @@ def options(
 
 
 def run() -> None:
-    """Run the command of the command line, and exit with its code."""
-    register_commands()
-    # sys.exit raises an exception, so that temporary files are removed on the way.
+    """Run the command that the arguments ask for, and exit with its code.
+
+    After `register_commands`.
+    """
+    # As an exception it passes through the code that removes temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(Code.TERMINATED))
     try:
         app(prog_name="polyspan")
@@ -112,5 +114,5 @@ def run() -> None:
 
 def register_commands() -> None:
     """Import the modules with commands, in the order of the help page."""
-    for name in ("models", "jobs"):
+    for name in ("models", "impute", "jobs"):
         import_module(f"polyspan.cli.{name}")

@@ -1,15 +1,26 @@
-"""CSV files, with or without a header, separated by commas, semicolons or tabs."""
+"""CSV and TSV files as they come: with or without a header, of many separators, packed or not."""
 
 from __future__ import annotations
 
 import csv
+import functools
+import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from polyspan.cli.errors import CommandError, counted, say, unreadable
+from polyspan.cli.formats import ending_of, open_text
+from polyspan.cli.separators import (
+    Readings,
+    allowed,
+    as_booleans,
+    is_number,
+    read_columns,
+)
 
 
 @dataclass(frozen=True)
@@ -20,20 +31,27 @@ class Layout:
     names: tuple[str, ...] | None
     """Names of the columns; None if the file has no header."""
     first_row: int = 0
-    """Number of lines before the first row: blank lines and the header."""
+    """How many lines stand before the first row: blank ones, and the header."""
+    readings: Readings = field(default_factory=Readings)
+    """How numbers are written."""
 
 
-def read_csv(path: Path, header: str) -> tuple[Any, Layout]:
+def read_csv(
+    path: Path, header: str, decimal: str | None = None, thousands: str | None = None
+) -> tuple[Any, Layout]:
     """Return a data frame with numbers where a column holds numbers, and the layout.
 
     Parameters
     ----------
     path : Path
     header : {"auto", "yes", "no"}
-        "auto": the first line is a header if one of its cells is not a number.
+        "auto": the first line is a header where one of its cells is no number.
+    decimal, thousands : str, default=None
+        The separators in numbers, found from the cells where they are not given.
     """
     import pandas as pd
 
+    marks = allowed(decimal, thousands)
     with _csv_errors(path):
         layout = _find_layout(path, header)
         try:
@@ -46,7 +64,11 @@ def read_csv(path: Path, header: str) -> tuple[Any, Layout]:
         # pandas completes short lines by missing cells.
         if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
             _check_lengths(path, layout)
-    return frame, layout
+    as_booleans(frame)
+
+    texts = functools.cache(lambda: _parse(path, layout, dtype=str))
+    readings = read_columns(frame, lambda k: texts().iloc[:, k], marks)
+    return frame, replace(layout, readings=readings)
 
 
 def read_text(path: Path, layout: Layout) -> Any:
@@ -68,6 +90,7 @@ def _parse(path: Path, layout: Layout, **options: Any) -> Any:
 
     frame = pd.read_csv(
         path,
+        compression="gzip" if ending_of(path).endswith(".gz") else None,
         sep=layout.delimiter,
         header=None,
         skiprows=layout.first_row,
@@ -86,17 +109,36 @@ def _parse(path: Path, layout: Layout, **options: Any) -> Any:
 
 
 def _find_layout(path: Path, header: str) -> Layout:
-    """Find delimiter and header from the first line that is not blank."""
-    with path.open(encoding="utf-8-sig") as file:
-        n_blank, line = next(((k, line) for k, line in enumerate(file) if line.strip()), (0, ""))
-    without_header = Layout(max(",;\t", key=line.count), None)
-    # A cell that pandas reads neither as a number nor as missing is a name.
-    named = any(kind.kind not in "iuf" for kind in _parse(path, without_header, nrows=1).dtypes)
+    """Look at the first line that is not blank."""
+    with open_text(path) as file:
+        lines = ((k, line) for k, line in enumerate(file) if line.strip())
+        n_blank, first = next(lines, (0, ""))
+        _, second = next(lines, (0, first))
+    without_header = Layout(_delimiter(path, first, second), None)
+    cells = _parse(path, without_header, nrows=1, dtype=str).iloc[0].dropna()
+    named = not all(is_number(cell, allowed(None, None)) for cell in cells)
     if header == "no" or (header == "auto" and not named):
         return without_header
     cells = _parse(path, without_header, nrows=1, dtype=str, na_filter=False).iloc[0]
     names = _names(path, [cell.strip() for cell in cells])
     return Layout(without_header.delimiter, names, n_blank + 1)
+
+
+def _delimiter(path: Path, first: str, second: str) -> str:
+    """Return what separates the cells of the first two lines."""
+    import pandas as pd
+
+    if ending_of(path).startswith(".tsv"):
+        return "\t"
+    first, second = (re.sub('"[^"]*"', "", line) for line in (first, second))
+    # In 1,5;2,5;3,5 there are more commas than semicolons.
+    for delimiter in (mark for mark in ";\t" if mark in first):
+        plain = {"header": None, "dtype": str, "quoting": csv.QUOTE_NONE}
+        cells = pd.read_csv(io.StringIO(first), sep=delimiter, **plain).iloc[0]
+        if all(is_number(cell, allowed(None, None)) for cell in cells.dropna()):
+            return delimiter
+    alike = [mark for mark in ",;\t" if 0 < first.count(mark) == second.count(mark)]
+    return max(alike or ",;\t", key=first.count)
 
 
 @contextmanager
@@ -121,8 +163,8 @@ def _check_lengths(path: Path, layout: Layout) -> None:
 
     The csv module is used, since pandas treats a short line as one that ends in empty cells.
     """
-    # newline="" leaves line ends to the csv module, which handles line ends inside quotes.
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    # Line ends are left to the csv module, which knows about those inside quotes.
+    with open_text(path) as file:
         rows = csv.reader(file, delimiter=layout.delimiter, skipinitialspace=True)
         n_cells = 0
         for row in rows:

@@ -82,14 +82,15 @@ def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
             page = file.pages[0]
             _check_size(path, page.size)
             pixels = page.asarray()
-    # Codecs raise the last two. TiffFileError is a ValueError only since 2025.
-    except (tifffile.TiffFileError, ValueError, RuntimeError, zlib.error) as error:
-        if "imagecodecs" in str(error):  # tifffile needs it for LZW and JPEG inside TIFF
+    except ValueError as error:
+        if "imagecodecs" in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
             raise CommandError(
                 f"{path}: the compression of this TIFF needs imagecodecs: pip install imagecodecs, "
                 "or save it without compression, or with zip"
             ) from error
-        raise unreadable(f"cannot read {path}: {error}") from error
+        raise
+    if not pixels.size or pixels.ndim != len(page.axes):
+        raise unreadable(f"cannot read {path}: it says that it has no pixels; it may be damaged")
     if page.axes == "SYX":
         pixels = np.moveaxis(pixels, 0, -1)
     if page.photometric not in (_GRAY, _COLOUR) or page.axes not in ("YX", "YXS", "SYX"):
@@ -140,7 +141,9 @@ def write_tiff(
 
 
 def find_tifffile(path: Path) -> Any:
-    """Import tifffile, which reads and writes deep TIFF files."""
+    """Import what reads and writes deep TIFF files."""
+    # It logs what it finds odd in a damaged file, where one error will do.
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     return import_optional(
         "tifffile",
         f"{path}: colours of 16 bits or floats in TIFF need tifffile: pip install tifffile, or "

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from polyspan.cli.formats import ending_of
 from polyspan.files import check_target
 from polyspan.persistence import ModelFileError
 
@@ -26,6 +27,7 @@ class Code(IntEnum):
     UNREADABLE = 3
     EXISTS = 4
     UNWRITABLE = 5
+    SYSTEM = 6
     BUG = 70
     INTERRUPTED = 130
     TERMINATED = 143
@@ -35,9 +37,11 @@ EXPLAINED = {
     0: "all went well",
     Code.DATA: "the data or the options do not fit (shape, sizes, missing entries)",
     Code.USAGE: "an unknown command, option or value of one, or an option that is missing",
-    Code.UNREADABLE: "an input file is missing or cannot be read, or is no model",
+    Code.UNREADABLE: "an input file is missing, damaged, of an unknown kind, no model, or may not "
+    "be read",
     Code.EXISTS: "the output exists already; --force replaces it",
-    Code.UNWRITABLE: "the output could not be written (full disk, no permission)",
+    Code.UNWRITABLE: "the output could not be written (full disk, no permission in its folder)",
+    Code.SYSTEM: "the system refused something else (a folder for temporary or compiled files)",
     Code.BUG: "an error in polyspan itself; --debug shows where",
     Code.INTERRUPTED: "interrupted with Ctrl-C",
 }
@@ -68,6 +72,13 @@ def explain(error: BaseException) -> tuple[Code, str]:
         return Code.DATA, f"not enough memory: {error}"
     if isinstance(error, ValueError | ImportError):
         return Code.DATA, str(error)
+    if isinstance(error, OSError):  # of neither input nor output: those are caught where they are
+        return Code.SYSTEM, f"the system refused: {error}"
+    if isinstance(error, RuntimeError) and str(error).startswith("cannot cache function"):
+        return Code.SYSTEM, (
+            "numba may write compiled code neither beside polyspan nor below the home folder: set "
+            "NUMBA_CACHE_DIR to a folder that may be written"
+        )
     return Code.BUG, f"unexpected {type(error).__name__}: {error} (--debug shows where)"
 
 
@@ -122,6 +133,33 @@ def reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
+def decoding(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged file makes a decoder stumble over into a message.
+
+    Decoders raise errors of any kind (IndexError, TypeError, ZeroDivisionError), since they trust
+    the numbers in a file.
+    """
+    try:
+        yield
+    except (CommandError, OSError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        raise unreadable(f"cannot read {path}: {why}; it may be damaged") from error
+
+
+def check_input(*paths: Path | None) -> None:
+    """Raise an error where an input is missing, before anything is said about outputs."""
+    for path in paths:
+        if path is None:
+            continue
+        with reading(path):
+            if path.is_dir():
+                raise IsADirectoryError
+            path.stat()
+
+
+@contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn file system errors during writing into errors of the command."""
     try:
@@ -134,8 +172,8 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def check_output(path: Path, *, force: bool, endings: tuple[str, ...] | None = None) -> None:
-    """Raise an error, before the work begins, if the output could not be written."""
-    if endings is not None and path.suffix.lower() not in endings:
+    """Raise an error before the work where its output could not be written."""
+    if endings is not None and ending_of(path) not in endings:
         raise CommandError(f"{path}: the name of an output must end in {', '.join(endings)}")
     with writing(path):
         check_target(path, overwrite=force)

@@ -1,29 +1,25 @@
-"""Commands that need no model: fill a table, denoise or inpaint a picture, show a demo."""
+"""Jobs without a model to choose: denoise a picture, fill its holes, see a demo."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from polyspan.baselines import KSubspaces
-from polyspan.checks import first_ten
-from polyspan.cli import models, options, pictures, tables
+from polyspan.cli import options, pictures
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_output, report, say, writing
-from polyspan.cli.methods import make_model
-from polyspan.cli.outputs import FRAMES, round_integer_columns, write_filled
+from polyspan.cli.errors import CommandError, check_input, check_output, report, say, writing
+from polyspan.cli.jpeg import warning_about
 from polyspan.compare import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.files import atomic_write
+from polyspan.files import atomic_write, same_file
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
-from polyspan.mixture import SubspaceImputer
 from polyspan.union import MiCUSaL
 
 PANEL = "Pictures"
@@ -38,84 +34,20 @@ TITLES = {
 }
 
 Photo = Annotated[
-    Path, typer.Argument(help=f"Picture: {', '.join(pictures.ENDINGS)}.", show_default=False)
+    Path,
+    typer.Argument(
+        help=f"Picture: {', '.join(pictures.ENDINGS)}.", show_default=False, readable=False
+    ),
 ]
 Target = Annotated[
     Path | None,
-    typer.Option("-o", "--output", help="File to write; named after the picture if not given."),
+    typer.Option(
+        "-o",
+        "--output",
+        help="File to write; named after the picture if not given.",
+        readable=False,
+    ),
 ]
-
-
-@command("impute", panel=models.PANEL, epilog="polyspan impute holes.csv -o filled.csv")
-def impute(
-    data: options.Data,
-    output: options.Output,
-    model_file: Annotated[
-        Path | None,
-        typer.Option("--model", help="A model that takes missing entries, in place of -L and -s."),
-    ] = None,
-    subspaces: options.Subspaces = None,
-    dim: options.Dim = None,
-    lam: options.Lam = None,
-    seed: options.Seed = 0,
-    settings: options.Set = None,
-    columns: options.Columns = None,
-    drop: options.Drop = None,
-    key: options.Key = None,
-    header: options.Header = "auto",
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
-) -> None:
-    """Fill missing entries; observed entries and columns that are left out stay unchanged.
-
-    By default a SubspaceImputer chooses the sizes itself and leaves columns of text out. With -L
-    and -s a RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table. --model takes
-    a model that was fitted to another table with --method imputer or robust.
-    """
-    check_output(output, force=force, endings=tables.ENDINGS)
-    given = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
-    flags = [flag for flag, value in given.items() if value]
-    known: Any = None
-    if model_file is not None:
-        if flags:
-            raise CommandError(f"--model is fitted already: leave {', '.join(flags)} out")
-        model = known = models.load_file(model_file)
-    elif (subspaces is None) != (dim is None) and not settings:
-        raise typer.BadParameter("give both -L and -s, or neither")
-    elif flags:
-        model = make_model("robust", subspaces, dim, seed, settings, lam=lam)
-    else:
-        model = SubspaceImputer(random_state=seed, keep_empty_features=True)
-    finds_sizes, carried = known is None and not flags, output.suffix.lower() in FRAMES
-    table = tables.read_table(
-        data, columns, drop, key, header, known, only_numbers=finds_sizes, carried=carried
-    )
-    if known is None:
-        models.fit_table(model, table, "robust", quiet)
-    if isinstance(model, SubspaceImputer):
-        filled = _fill(model, table)
-    else:
-        filled = models.call_method(model, "impute", table)
-    if not (np.isnan(table.X) & ~np.isnan(filled)).any():
-        say("note", f"{data} has nothing to fill: {output} is a copy")
-    write_filled(table, filled, output, force=force)
-    models.report_written(output, table, quiet)
-
-
-def _fill(model: SubspaceImputer, table: tables.Table) -> np.ndarray:
-    """Return a table filled by an imputer; NaN in columns that were empty in its training data."""
-    values = models.call_method(model, "transform", table)
-    filled = np.full(table.X.shape, np.nan, dtype=values.dtype)
-    # The model may drop empty columns; it puts indicator columns after the others.
-    kept = model._seen | model.keep_empty_features
-    filled[:, kept] = values[:, : kept.sum()]
-    filled[:, ~model._seen] = np.nan
-    empty = np.flatnonzero(~model._seen & np.isnan(table.X).any(axis=0))
-    if len(empty):
-        names = [table.column(int(k)) for k in empty]
-        say("note", f"columns without any entry stay empty: {first_ten(names)}")
-    return round_integer_columns(table.X, filled)
 
 
 @command("denoise", panel=PANEL, epilog="polyspan denoise photo.png -o out.png --preset best")
@@ -140,6 +72,10 @@ def denoise(
     picture, target = _open_picture(photo, output, "denoised", force)
     max_level, axis = picture.max_level, picture.channel_axis
     level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / max_level
+    if sigma is None and picture.compression is not None:
+        doubt = warning_about(picture.compression, level * max_level)
+        if doubt:
+            say("warning", f"{photo} {doubt}")
     bar = sys.stderr.isatty() and not quiet
     values = denoise_image(picture.pixels, level, preset, axis, random_state=seed, progress=bar)
     pictures.write_picture(picture, values, target, force=force)
@@ -154,7 +90,9 @@ def inpaint(
     mask: Annotated[
         Path,
         typer.Option(
-            "--mask", help="Picture that is not black (nor transparent) where pixels are missing."
+            "--mask",
+            help="Picture that is not black (nor transparent) where pixels are missing.",
+            readable=False,
         ),
     ],
     output: Target = None,
@@ -179,12 +117,13 @@ def inpaint(
 def _open_picture(
     photo: Path, output: Path | None, suffix: str, force: bool, mask: Path | None = None
 ) -> tuple[pictures.Picture, Path]:
-    """Read a picture; return it and the output file, after a check that it can hold the result."""
-    # For formats that polyspan reads but does not write, such as GIF, the output is a PNG.
+    """Read a picture; return it and the file to write, which can hold the result."""
+    check_input(photo, mask)
+    # Formats that polyspan reads but does not write, GIF for one, give a PNG.
     ending = photo.suffix if photo.suffix.lower() in pictures.ENDINGS else ".png"
     target = output or photo.with_name(f"{photo.stem}-{suffix}{ending}")
     for given, what in ((photo, "picture"), (mask, "mask")):
-        if given is not None and target.resolve() == given.resolve():
+        if given is not None and same_file(target, given):
             raise CommandError(f"the output is the {what} itself, {given}: give it another name")
     check_output(target, force=force, endings=pictures.ENDINGS)
     picture = pictures.read_picture(photo)
@@ -196,7 +135,8 @@ def _open_picture(
 def demo(
     draws: Annotated[int, typer.Option("--draws", help="Data sets to average over.", min=1)] = 3,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.")
+        Path | None,
+        typer.Option("--plot", help="Picture to draw: .png, .pdf or .svg.", readable=False),
     ] = None,
     force: options.Force = False,
     debug: options.Debug = False,

@@ -12,16 +12,27 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
+from sklearn.pipeline import Pipeline
 
 from polyspan._sklearn import ProgressBar
 from polyspan.checks import first_ten
 from polyspan.cli import options
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_output, counted, reading, report, say, writing
+from polyspan.cli.errors import (
+    CommandError,
+    check_input,
+    check_output,
+    counted,
+    reading,
+    report,
+    say,
+    writing,
+)
+from polyspan.cli.formats import ENDINGS
 from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
 from polyspan.cli.outputs import write_array
-from polyspan.cli.tables import ENDINGS, Table, model_names, read_table
-from polyspan.files import atomic_write
+from polyspan.cli.tables import Table, model_names, read_table
+from polyspan.files import atomic_write, same_file
 from polyspan.mixture import SubspaceImputer
 from polyspan.persistence import load_model, model_bytes, model_info
 
@@ -49,18 +60,22 @@ def fit(
     seed: options.Seed = 0,
     settings: options.Set = None,
     labels_out: Annotated[
-        Path | None, typer.Option("--labels-out", help="File for the labels of the samples.")
+        Path | None,
+        typer.Option("--labels-out", help="File for the labels of the samples.", readable=False),
     ] = None,
     columns: options.Columns = None,
     drop: options.Drop = None,
     key: options.Key = None,
     header: options.Header = "auto",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
     """Learn subspaces from a table and save the model."""
     model = make_model(method, subspaces, dim, seed, settings, lam=lam, kernel=kernel, gamma=gamma)
+    check_input(data)
     check_output(output, force=force)
     if output.suffix.lower() != ENDING:
         say("note", f"{output} will be a skops file, whose usual ending is {ENDING}")
@@ -69,17 +84,21 @@ def fit(
         if fills:
             raise CommandError("--method imputer gives no labels: leave --labels-out out")
         check_output(labels_out, force=force, endings=ENDINGS)
-        if labels_out.resolve() == output.resolve():
+        if same_file(labels_out, output):
             raise CommandError(f"-o and --labels-out are the same file, {output}")
     # An imputer leaves columns of text out, here as in the command impute.
-    table = read_table(data, columns, drop, key, header, only_numbers=fills)
+    table = read_table(
+        data, columns, drop, key, header, only_numbers=fills, decimal=decimal, thousands=thousands
+    )
     fit_table(model, table, method, quiet)
     content = model_bytes(model)
     # Neither file gets its name before both are written.
     with writing(output), atomic_write(output, overwrite=force) as temporary:
         temporary.write_bytes(content)
         if labels_out is not None:
-            write_array(model.labels_, labels_out, ["label"], key="labels", force=force)
+            write_array(
+                model.labels_, labels_out, ["label"], key="labels", force=force, index=table.index
+            )
     if not quiet:
         _print_pairs(_summary(model, table, method))
 
@@ -96,20 +115,25 @@ def predict(
     drop: options.Drop = None,
     key: options.Key = None,
     header: options.Header = "auto",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
     """Find the nearest subspace of every sample, or the distances to all."""
+    check_input(model_file, data)
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
-    if isinstance(model, SubspaceImputer):  # its `transform` gives no distances
+    if isinstance(_last_step(model), SubspaceImputer):  # its `transform` gives no distances
         raise CommandError("a SubspaceImputer cannot predict: polyspan impute --model takes it")
-    table = read_table(data, columns, drop, key, header, model)
+    table = read_table(
+        data, columns, drop, key, header, model, decimal=decimal, thousands=thousands
+    )
     method, key = ("transform", "distances") if distances else ("predict", "labels")
     values = call_method(model, method, table)
     names = [str(name) for name in model.get_feature_names_out()] if distances else ["label"]
-    write_array(values, output, names, key=key, force=force)
+    write_array(values, output, names, key=key, force=force, index=table.index)
     report_written(output, table, quiet)
 
 
@@ -122,17 +146,22 @@ def reconstruct(
     drop: options.Drop = None,
     key: options.Key = None,
     header: options.Header = "auto",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
     """Project every sample on its nearest subspace, which denoises it."""
+    check_input(model_file, data)
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
-    table = read_table(data, columns, drop, key, header, model)
+    table = read_table(
+        data, columns, drop, key, header, model, decimal=decimal, thousands=thousands
+    )
     values = call_method(model, "reconstruct", table)
     names = table.names or model_names(model)
-    write_array(values, output, names, key=table.key or "X", force=force)
+    write_array(values, output, names, key=table.key or "X", force=force, index=table.index)
     report_written(output, table, quiet)
 
 
@@ -142,16 +171,21 @@ def info(model_file: options.Model, debug: options.Debug = False) -> None:
     model = load_file(model_file)
     about = model_info(model_file)
     rows = {"estimator": about.estimator}
-    defaults = type(model)().get_params()
+    if isinstance(model, Pipeline):
+        rows["steps"] = ", ".join(
+            step if isinstance(step, str) else type(step).__name__ for _, step in model.steps
+        )
+    last = _last_step(model)
+    defaults = type(last)().get_params()
     always = {*NUMBER, *DIMENSION, "lam"}
     rows |= {
         name: repr(value)
-        for name, value in model.get_params().items()
+        for name, value in last.get_params().items()
         if name in always
         or isinstance(value, np.ndarray)
         or repr(value) != repr(defaults[name])  # NaN != NaN, so compare texts
     }
-    rows |= _fit_results(model)
+    rows |= _fit_results(last)
     rows["features"] = str(model.n_features_in_)
     names = model_names(model)
     if names is not None:
@@ -165,6 +199,11 @@ def load_file(path: Path) -> Any:
     """Read a model."""
     with reading(path):
         return load_model(path)
+
+
+def _last_step(model: Any) -> Any:
+    """Return the estimator of polyspan that a model is, or that a pipeline ends in."""
+    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def fit_table(model: Any, table: Table, method: str, quiet: bool) -> None:
@@ -191,7 +230,7 @@ def _check_complete(model: Any, table: Table, needs: str, advice: str) -> None:
     """Refuse missing entries if the model takes none; name a method that does."""
     if not table.n_missing or model.__sklearn_tags__().input_tags.allow_nan:
         return
-    other = "robust-mckusal" if "kernel" in model.get_params() else "robust"
+    other = "robust-mckusal" if "kernel" in _last_step(model).get_params() else "robust"
     raise CommandError(
         f"{table.n_missing} of {table.X.size} entries of {table.path} are missing, and {needs} "
         f"needs complete data: {advice} --method {other}, or fill them with "

@@ -7,13 +7,23 @@ from typing import Annotated, Literal
 
 import typer
 
+from polyspan.cli.formats import ENDINGS
+
+# Of all paths `readable=False`: typer would call a file that may not be read a usage error.
 Data = Annotated[
-    Path, typer.Argument(help="Samples as rows: .npy, .npz, .csv or .parquet.", show_default=False)
+    Path,
+    typer.Argument(
+        help=f"Samples as rows: {', '.join(ENDINGS)}.", show_default=False, readable=False
+    ),
 ]
 Model = Annotated[
-    Path, typer.Argument(help="A model that `polyspan fit` saved.", show_default=False)
+    Path,
+    typer.Argument(help="A model that `polyspan fit` saved.", show_default=False, readable=False),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", help="File to write.", show_default=False)]
+Output = Annotated[
+    Path,
+    typer.Option("-o", "--output", help="File to write.", show_default=False, readable=False),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -35,7 +45,23 @@ Drop = Annotated[
 Key = Annotated[str | None, typer.Option("--key", help="Array to take of a .npz with several.")]
 Header = Annotated[
     Literal["auto", "yes", "no"],
-    typer.Option("--header", help="Whether the first line of a .csv file holds names."),
+    typer.Option("--header", help="Whether the first line of a .csv or .tsv file holds names."),
+]
+Decimal = Annotated[
+    Literal[".", ","] | None,
+    typer.Option(
+        "--decimal",
+        help="Decimal separator of a .csv or .tsv file; found from the cells if not given.",
+        show_default=False,
+    ),
+]
+Thousands = Annotated[
+    Literal[",", ".", " ", "'", ""] | None,
+    typer.Option(
+        "--thousands",
+        help='Thousands separator of such a file, "" for none; found from the cells if not given.',
+        show_default=False,
+    ),
 ]
 
 # Options for models.

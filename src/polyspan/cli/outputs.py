@@ -1,4 +1,4 @@
-"""Write results to .npy, .npz, .csv and .parquet files, completely or not at all."""
+"""Results in files of any format that is read, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import numpy as np
 
 from polyspan.cli.csv_files import Layout, read_text
 from polyspan.cli.errors import writing
+from polyspan.cli.formats import FRAMES, TEXT, ending_of, packed
+from polyspan.cli.separators import Marks
 from polyspan.cli.tables import Table
 from polyspan.files import atomic_write
 
-#: Formats that can hold text and numbers, so that all columns are written.
-FRAMES = (".csv", ".parquet")
-
 
 def write_array(
-    values: np.ndarray, path: Path, names: Sequence[str] | None, *, key: str, force: bool
+    values: np.ndarray,
+    path: Path,
+    names: Sequence[str] | None,
+    *,
+    key: str,
+    force: bool,
+    index: Any = None,
 ) -> None:
     """Write an array in the format given by the ending of the file name.
 
@@ -27,22 +32,29 @@ def write_array(
     values : array of one or two dimensions
     path : Path
     names : sequence of str or None
-        Names of the columns, for .csv and .parquet. None: a .csv file has no header; a .parquet
-        file, which needs names, has "0", "1", …
+        Of the columns, where the format has some; None: a .csv file without a header, and names
+        "0", "1", … in a .parquet file, which must have some.
     key : str
         Name of the array in a .npz file.
     force : bool
-        Whether an existing file may be replaced.
+        Whether a file that is there may be replaced.
+    index : pandas index, default=None
+        Of the rows, where the format can hold it.
     """
-    with writing(path), atomic_write(path, overwrite=force) as temporary:
-        _save_array(values, temporary, names, key=key)
+    with writing(path), atomic_write(path, overwrite=force) as part:
+        _put_array(values, part, ending_of(path), names, key=key, index=index)
 
 
-def _save_array(
-    values: np.ndarray, temporary: Path, names: Sequence[str] | None, *, key: str
+def _put_array(
+    values: np.ndarray,
+    temporary: Path,
+    ending: str,
+    names: Sequence[str] | None,
+    *,
+    key: str,
+    index: Any = None,
 ) -> None:
-    """Write an array to the temporary file of `atomic_write`."""
-    ending = temporary.suffix.lower()
+    """Write an array to a file that is not in its place yet."""
     if ending == ".npy":
         np.save(temporary, values, allow_pickle=False)
     elif ending == ".npz":
@@ -51,26 +63,31 @@ def _save_array(
     else:
         import pandas as pd
 
-        frame = pd.DataFrame(values, columns=None if names is None else list(names))
-        _save_frame(frame, temporary, Layout(",", None if names is None else tuple(names)))
+        columns = None if names is None else list(names)
+        frame = pd.DataFrame(values, columns=columns, index=index)
+        _put_frame(frame, temporary, ending, ",", header=names is not None, index=index is not None)
 
 
 def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -> None:
     """Write a table with its missing entries filled and everything else unchanged.
 
-    From .csv to .csv the text of the other cells stays the same; columns that were left out, such
-    as text, are copied. If input or output is .npy or .npz, only the numbers are written.
+    From lines to lines, .csv or .tsv, the other cells keep their very characters; columns that were
+    left out, texts among them, are carried over. Between a table and an array format only the
+    numbers go.
     """
-    with writing(path), atomic_write(path, overwrite=force) as temporary:
-        if table.frame is None or path.suffix.lower() not in FRAMES:
+    ending = ending_of(path)
+    with writing(path), atomic_write(path, overwrite=force) as part:
+        if table.frame is None or ending not in FRAMES:
             values = np.where(np.isnan(table.X), filled, table.X).astype(table.X.dtype, copy=False)
-            _save_array(values, temporary, table.names, key=table.key or "X")
+            _put_array(values, part, ending, table.names, key=table.key or "X")
             return
         layout = table.layout or Layout(",", tuple(str(name) for name in table.frame.columns))
-        as_text = table.layout is not None and path.suffix.lower() == ".csv"
+        as_text = table.layout is not None and ending in TEXT
         frame = read_text(table.path, layout) if as_text else table.frame.copy()
         _fill(frame, table, filled, as_text)
-        _save_frame(frame, temporary, layout)
+        own = not ending_of(table.path).startswith(".tsv")
+        delimiter, named = layout.delimiter if own else ",", layout.names is not None
+        _put_frame(frame, part, ending, delimiter, header=named, index=table.index is not None)
 
 
 def round_integer_columns(X: np.ndarray, filled: np.ndarray) -> np.ndarray:
@@ -90,7 +107,10 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
         column = frame.iloc[:, k].copy()
         values = filled[rows, j]
         if as_text:
-            column.iloc[rows] = [_format_number(value.item(), table.X[:, j]) for value in values]
+            marks = Marks() if table.layout is None else table.layout.readings.of(k)
+            column.iloc[rows] = _written(values, table, j, column, marks)
+        elif pd.api.types.is_bool_dtype(column.dtype):
+            column.iloc[rows] = values >= 0.5
         else:
             whole = bool((values == np.rint(values)).all())
             if not (pd.api.types.is_float_dtype(column.dtype) or whole):
@@ -99,18 +119,30 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
         frame.isetitem(k, column)
 
 
-def _format_number(value: float, column: np.ndarray) -> str:
-    """Return a number as text, in the style of its column: whole numbers without a point."""
-    seen = column[~np.isnan(column)]
-    if value == round(value) and (seen == np.rint(seen)).all():
-        return str(int(value))
-    return repr(value)
+def _written(values: np.ndarray, table: Table, j: int, texts: Any, marks: Marks) -> list[str]:
+    """Write numbers as those of their column are: whole ones without a point, True as True."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(table.frame.dtypes.iloc[table.used[j]]):
+        words = [word.strip() for word in texts.unique()]
+        words = [word for word in words if word.lower() in ("true", "false")]
+        spell = next(f for f in (str.title, str.upper, str.lower) if f(words[0]) == words[0])
+        return [spell(str(value >= 0.5)) for value in values]
+    seen = table.X[~np.isnan(table.X[:, j]), j]
+    whole = bool((seen == np.rint(seen)).all())
+    return [marks.write(value.item(), whole) for value in values]
 
 
-def _save_frame(frame: Any, temporary: Path, layout: Layout) -> None:
-    if temporary.suffix.lower() == ".csv":
-        # pandas writes the shortest text that reads back to the same bits.
-        frame.to_csv(temporary, index=False, header=layout.names is not None, sep=layout.delimiter)
+def _put_frame(
+    frame: Any, part: Path, ending: str, delimiter: str, *, header: bool, index: bool
+) -> None:
+    """Write a data frame, with its index where it is more than a count of the rows."""
+    if ending in TEXT:
+        sep = "\t" if ending.startswith(".tsv") else delimiter  # that of .csv files
+        label = [name or f"index_{k}" for k, name in enumerate(frame.index.names)]
+        # Numbers get the shortest form that reads back to the same bits.
+        with packed(part, ending) as file:
+            frame.to_csv(file, index=index, index_label=label, header=header, sep=sep)
     else:
         frame.columns = [str(name) for name in frame.columns]
-        frame.to_parquet(temporary, engine="pyarrow", index=False)
+        frame.to_parquet(part, engine="pyarrow", index=index or None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from polyspan.checks import import_optional
 from polyspan.cli import deep_pictures as deep
-from polyspan.cli.errors import CommandError, reading, say, unreadable, writing
+from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
+from polyspan.cli.jpeg import Compression
 from polyspan.files import atomic_write
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
@@ -37,7 +38,9 @@ class Picture:
     metadata: dict[str, Any] = field(default_factory=dict)
     """Copied to the result: colour profile, resolution, and EXIF data such as date and camera."""
     lossy: bool = False
-    """Whether the format's compression changes pixels near edges, as that of JPEG."""
+    """Whether the format changes pixels near edges, as JPEG does."""
+    compression: Compression | None = None
+    """Of a JPEG."""
 
     @property
     def channel_axis(self) -> int | None:
@@ -73,7 +76,7 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
         Whether to print how the format of the result will differ from the file.
     """
     pillow = _pillow()
-    with reading(path):
+    with reading(path), decoding(path):
         try:
             with pillow.Image.open(path) as image:
                 n_frames = getattr(image, "n_frames", 1)
@@ -85,7 +88,8 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
                 if _needs_tifffile(image):
                     return _from_tiff(path, _metadata(image, image))
                 image.load()
-                return _from_pillow(path, pillow.ImageOps.exif_transpose(image), image, notes)
+                found = _from_pillow(path, pillow.ImageOps.exif_transpose(image), image, notes)
+                return replace(found, compression=Compression.of(image))
         except pillow.UnidentifiedImageError as error:
             if deep.is_tiff(path):
                 return _from_tiff(path, {})
@@ -94,8 +98,6 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
             ) from error
         except pillow.Image.DecompressionBombError as error:
             raise unreadable(f"{path} is too large: {error}; cut it into parts") from error
-        except (SyntaxError, ValueError, EOFError, struct.error) as error:
-            raise unreadable(f"cannot read {path}: {error}") from error
 
 
 def read_mask(path: Path) -> np.ndarray:

@@ -1,20 +1,22 @@
-"""Read tables of numbers from .npy, .npz, .csv and .parquet files."""
+"""Tables of numbers from files of arrays, lines with cells, and .parquet files."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 from polyspan.checks import first_ten
+from polyspan.cli.array_files import check_rows, read_array
+from polyspan.cli.columns import by_name, positions
 from polyspan.cli.csv_files import Layout, check_unique, read_csv
-from polyspan.cli.errors import CommandError, counted, reading, say, unreadable
-
-ENDINGS = (".npy", ".npz", ".csv", ".parquet")
+from polyspan.cli.errors import CommandError, counted, decoding, reading, say, unreadable
+from polyspan.cli.formats import ENDINGS, FRAMES, TEXT, ending_of
+from polyspan.cli.separators import Marks, as_booleans, first_text
 
 
 @dataclass(frozen=True)
@@ -27,18 +29,33 @@ class Table:
     names: tuple[str, ...] | None
     """Names of the columns; None if the file has none."""
     frame: Any = None
-    """All columns of a .csv or .parquet file."""
+    """All columns of a file that is no array, with the index of a .parquet file."""
     used: tuple[int, ...] = ()
     """Which columns of `frame` are in `X`."""
     layout: Layout | None = None
-    """Layout of a .csv file."""
+    """Of a file of lines with cells."""
     key: str | None = None
     """Name of the array in a .npz file."""
+
+    @property
+    def index(self) -> Any:
+        """Names of the rows, as a .parquet file has them; None where they are only counted."""
+        import pandas as pd
+
+        index = None if self.frame is None else self.frame.index
+        counted_only = index is None or index.equals(pd.RangeIndex(len(index)))
+        return None if counted_only and getattr(index, "name", None) is None else index
 
     @property
     def n_missing(self) -> int:
         """Number of missing entries."""
         return int(np.isnan(self.X).sum())
+
+    def is_numeric(self, k: int) -> bool:
+        """Tell whether a column of `frame` holds numbers, True and False among them."""
+        import pandas as pd
+
+        return bool(pd.api.types.is_numeric_dtype(self.frame.dtypes.iloc[k]))
 
     def column(self, k: int) -> str:
         """Return the name of a column of `X`, or its position where it has none."""
@@ -77,6 +94,8 @@ def read_table(
     *,
     only_numbers: bool = False,
     carried: bool = False,
+    decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Table:
     """Read the numbers of a file.
 
@@ -95,25 +114,29 @@ def read_table(
     only_numbers : bool, default=False
         Leave out columns of text, instead of refusing them; refuse a table without any number.
     carried : bool, default=False
-        Whether columns that the model does not know will be copied to the output; this decides
-        the wording of a note about them.
+        Whether columns that the model does not know are written to the output unchanged; a note
+        about them says so.
+    decimal, thousands : str, default=None
+        The separators in the numbers of a .csv or .tsv file; found from the cells if not given.
     """
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise unreadable(f"{path}: polyspan reads {', '.join(ENDINGS)}")
-    if key is not None and ending != ".npz":
-        raise CommandError(f"--key is for .npz files, and {path} is none")
-    with reading(path):
-        table = _read_array(path, key) if ending in (".npy", ".npz") else _read_frame(path, header)
-    names = table.names
-    taken = range(table.X.shape[1]) if not columns else _positions(table, columns)
-    left_out = set(_positions(table, drop or ()))
+    _check_options(path, key, decimal, thousands)
+    with reading(path), decoding(path):
+        if ending_of(path) in FRAMES:
+            table = _read_frame(path, header, decimal, thousands)
+        else:
+            X, key = read_array(path, key)
+            table = Table(path, X, None, key=key)
+    names, n_columns = table.names, table.X.shape[1]
+    taken = range(n_columns) if not columns else positions(path, n_columns, names, columns)
+    left_out = set(positions(path, n_columns, names, drop or ()))
     used = [k for k in dict.fromkeys(taken) if k not in left_out]
     wanted = None if model is None else model_names(model)
     if wanted is not None and names is not None and not columns:
-        used = _columns_by_name(path, {names[k]: k for k in used}, wanted, carried)
-    if only_numbers and table.frame is not None:
-        used = _numeric(path, table.frame, used)
+        used = by_name(path, {names[k]: k for k in used}, wanted, carried)
+    if table.frame is not None:
+        _check_clear(table, used)
+        if only_numbers:
+            used = _pass_over(table, used)
     if not used:
         raise CommandError(f"no column of {path} is left: see --columns and --drop")
     X = table.X[:, used] if table.frame is None else _numbers(table, used)
@@ -124,68 +147,38 @@ def read_table(
     return replace(table, X=X, names=chosen, used=tuple(used))
 
 
-def _read_array(path: Path, key: str | None) -> Table:
-    # Pickles are refused, since they could run code.
-    try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return Table(path, _check_array(path, found), None)
-            keys = list(found.files)
-            if key is None and len(keys) != 1:
-                raise CommandError(
-                    f"{path} holds {len(keys)} arrays ({', '.join(keys)}): say which with --key"
-                )
-            key = keys[0] if key is None else key
-            if key not in keys:
-                raise CommandError(f"{path} has no array {key!r}: it holds {', '.join(keys)}")
-            return Table(path, _check_array(path, found[key]), None, key=key)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        why = "it holds Python objects, which could run code" if "pickle" in str(error) else error
-        raise unreadable(f"cannot read {path}: {why}") from error
+def _check_options(path: Path, key: str | None, decimal: str | None, thousands: str | None) -> None:
+    """Refuse files of other formats, and options that are not for this one."""
+    ending = ending_of(path)
+    if ending not in ENDINGS:
+        raise unreadable(f"{path}: polyspan reads {', '.join(ENDINGS)}")
+    if key is not None and ending != ".npz":
+        raise CommandError(f"--key is for .npz files, and {path} is none")
+    if decimal is not None and decimal == thousands:
+        raise typer.BadParameter(f"--decimal and --thousands are both {decimal!r}")
+    if (decimal, thousands) != (None, None) and ending not in TEXT:
+        raise CommandError(f"--decimal and --thousands are for {', '.join(TEXT)}: {path} is none")
 
 
-def _check_array(path: Path, found: np.ndarray) -> np.ndarray:
-    if found.dtype.kind not in "fiub":
-        raise CommandError(f"{path} holds entries of the type {found.dtype}: need real numbers")
-    if found.ndim != 2:
-        raise CommandError(
-            f"{path} holds an array of shape {found.shape}: need two dimensions, samples as rows"
-        )
-    _check_rows(path, found)
-    kept = found.dtype.kind == "f" and found.dtype.itemsize in (4, 8)
-    # Convert to the byte order of this machine.
-    return found.astype(found.dtype.newbyteorder("=") if kept else np.float64, copy=False)
-
-
-def _check_rows(path: Path, found: Any) -> None:
-    n, m = found.shape
-    if n * m == 0:
-        raise CommandError(f"{path} is empty: {counted(n, 'row')}, {counted(m, 'column')}")
-
-
-def _read_frame(path: Path, header: str) -> Table:
+def _read_frame(path: Path, header: str, decimal: str | None, thousands: str | None) -> Table:
     layout = None
-    if path.suffix.lower() == ".csv":
-        frame, layout = read_csv(path, header)
+    if ending_of(path) in TEXT:
+        frame, layout = read_csv(path, header, decimal, thousands)
         names = layout.names
     else:
         frame = _read_parquet(path)
+        as_booleans(frame)
         names = tuple(str(name) for name in frame.columns)
         check_unique(path, list(names))
-    _check_rows(path, frame)
+    check_rows(path, frame)
     return Table(path, np.empty(frame.shape), names, frame=frame, layout=layout)
 
 
 def _read_parquet(path: Path) -> Any:
     import pandas as pd
-    import pyarrow
 
-    try:
-        with path.open("rb") as file:
-            return pd.read_parquet(file, engine="pyarrow").reset_index(drop=True)
-    except (pyarrow.ArrowException, ValueError) as error:
-        raise unreadable(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+    with path.open("rb") as file:
+        return pd.read_parquet(file, engine="pyarrow")
 
 
 def _check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
@@ -200,34 +193,52 @@ def _check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
         )
 
 
-def _numeric(path: Path, frame: Any, used: list[int]) -> list[int]:
-    """Return those columns that hold numbers or are empty."""
-    kept = [k for k in used if _is_numeric(frame, k)]
-    if not kept:
+def _check_clear(table: Table, used: list[int]) -> None:
+    """Refuse columns of numbers that are not written in one way; say how the others were read."""
+    if table.layout is None:
+        return
+    readings = table.layout.readings
+    for k in used:
+        if k in readings.unclear:
+            raise CommandError(
+                f"column {table.column(k)} of {table.path} {readings.unclear[k]} (--decimal, "
+                "--thousands, --drop)"
+            )
+    names = [table.column(k) for k in used if readings.marks.get(k, Marks()) != Marks()]
+    if names:
+        say("note", f"read with decimal commas or thousands separators: {first_ten(names)}")
+
+
+def _pass_over(table: Table, used: list[int]) -> list[int]:
+    """Return the columns that hold numbers, or are empty; name the others."""
+    text = [k for k in used if not table.is_numeric(k)]
+    if text and len(text) == len(used):
         raise CommandError(
-            f"{path} has no column of numbers among {len(used)}: there is nothing to fill; turn "
-            "text into numbers first"
+            f"{table.path} has no column of numbers among {len(used)}: there is nothing to fill; "
+            "turn text into numbers first"
         )
-    return kept
+    if text:
+        names = first_ten([_named_text(table, k) for k in text])
+        say("note", f"passed over, since they hold text: {names}")
+    return [k for k in used if k not in text]
 
 
-def _is_numeric(frame: Any, k: int) -> bool:
-    import pandas as pd
-
-    return bool(pd.api.types.is_numeric_dtype(frame.dtypes.iloc[k]))
+def _named_text(table: Table, k: int) -> str:
+    """Return the name of a column of text, with its first text where other cells are numbers."""
+    row, some_numbers = first_text(table.frame, k)
+    at = "" if row is None or not some_numbers else f" (row {row}: {table.frame.iloc[row, k]!r})"
+    return f"{table.column(k)}{at}"
 
 
 def _numbers(table: Table, used: list[int]) -> np.ndarray:
-    """Return columns of a frame as numbers; refuse text, and say where it is."""
-    import pandas as pd
-
+    """Return columns of a frame as numbers; refuse text and say where it is."""
     frame = table.frame
-    text = [k for k in used if not _is_numeric(frame, k)]
+    text = [k for k in used if not table.is_numeric(k)]
     if text:
         names = [table.column(k) for k in text]
-        cells = frame.iloc[:, text[0]]
-        wrong = np.flatnonzero(cells.notna() & pd.to_numeric(cells, errors="coerce").isna())
-        at = f" (row {wrong[0]} of {names[0]}: {str(cells.iloc[wrong[0]])!r})" if len(wrong) else ""
+        row, _ = first_text(frame, text[0])
+        cell = "" if row is None else str(frame.iloc[row, text[0]])
+        at = f" (row {row} of {names[0]}: {cell!r})" if cell else ""
         raise CommandError(
             f"{table.path} has {counted(len(text), 'column')} with cells that are not numbers{at}: "
             f"leave out with --drop {','.join(names[:10])}{', …' * (len(names) > 10)}, or choose "
@@ -241,47 +252,8 @@ def _numbers(table: Table, used: list[int]) -> np.ndarray:
     return X
 
 
-def _positions(table: Table, asked: Sequence[str]) -> list[int]:
-    """Return the positions of the columns that were asked for, in that order."""
-    n_columns, names = table.X.shape[1], table.names or ()
-    known = {name: k for k, name in enumerate(names)}
-    found: list[int] = []
-    for item in asked:
-        # A name may itself contain commas.
-        for word in [item] if item in known else item.split(","):
-            word = word.strip()
-            first, colon, last = word.partition(":")
-            if word in known:
-                found.append(known[word])
-            elif colon and all(part == "" or part.isdigit() for part in (first, last)):
-                found.extend(range(n_columns)[int(first or 0) : int(last or n_columns)])
-            elif word.isdigit() and int(word) < n_columns:
-                found.append(int(word))
-            else:
-                shown = ", ".join(names[:10]) or f"numbered 0 to {n_columns - 1}"
-                raise CommandError(f"{table.path} has no column {word!r}: its columns are {shown}")
-    return found
-
-
-def _columns_by_name(
-    path: Path, positions: dict[str, int], wanted: tuple[str, ...], carried: bool
-) -> list[int]:
-    """Return the positions of the model's columns, in its order; or an error if one is missing."""
-    missing = [name for name in wanted if name not in positions]
-    if missing:
-        raise CommandError(
-            f"{path} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted "
-            f"to: {first_ten(missing)}"
-        )
-    others = [name for name in positions if name not in set(wanted)]
-    if others:
-        fate = "not used, carried over unchanged" if carried else "left out"
-        say("note", f"columns that the model does not know, {fate}: {first_ten(others)}")
-    return [positions[name] for name in wanted]
-
-
 def _as_frame(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
-    """Return a data frame if there are names, else the array."""
+    """Return a data frame where there are names, else the array."""
     if names is None:
         return X
     import pandas as pd

@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import check_feature_names, check_n_features, get_output_config
+from polyspan._sklearn import (
+    check_feature_names,
+    check_feature_names_in,
+    check_n_features,
+    get_output_config,
+    in_container,
+)
 from polyspan.data.rows import Source
 from polyspan.data.sliced import mapped_rows, row_source
 
@@ -18,6 +24,26 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 # Attributes of a fitted model that are not sent to the blocks: they are large, or a dask graph, or
 # were already checked for all blocks together.
 NOT_SENT = ("labels_", "_stream", "feature_names_in_", "_sklearn_output_config")
+
+
+# Methods whose result is a table that `set_output` decides about.
+FOLLOWS_SET_OUTPUT = ("transform", "reconstruct", "impute")
+
+
+def as_samples(method: Method) -> Method:
+    """Let a method that returns samples like those given follow `set_output`, as transform does.
+
+    The columns have the names of the input features.
+    """
+
+    @wraps(method)
+    def call(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        found = method(self, X, *arguments, **options)
+        if hasattr(found, "__dask_graph__"):
+            return found
+        return in_container(found, X, self, check_feature_names_in(self))
+
+    return call  # type: ignore[return-value]
 
 
 def by_blocks(method: Method) -> Method:
@@ -34,7 +60,7 @@ def by_blocks(method: Method) -> Method:
         check_is_fitted(self)
         check_feature_names(self, source.header, reset=False)
         check_n_features(self, source.X, reset=False)
-        if source.lazy and method.__name__ == "transform":
+        if source.lazy and method.__name__ in FOLLOWS_SET_OUTPUT:
             _check_output(self)
         return map_rows(source, self, method.__name__)
 
@@ -55,6 +81,6 @@ def _check_output(model: Any) -> None:
     container = get_output_config("transform", model)["dense"]
     if container != "default":
         raise ValueError(
-            f"transform={container!r} of set_output would gather the distances of a dask array, "
-            "which stay lazy: use set_output(transform='default')"
+            f"transform={container!r} of set_output would gather what is made of a dask array, "
+            "which stays lazy: use set_output(transform='default')"
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn import config_context
 
 from polyspan.arrays import Array
 from polyspan.data.measure import DENSE_ONLY
@@ -49,8 +50,10 @@ class SlicedRows(Source):
     def map(self, model: Any, method: str) -> Array:
         """Apply a method of a fitted model, slice by slice, and return its results."""
         apply = getattr(model, method)
-        parts = [apply(rows) for rows in self._slices()]
-        return np.concatenate(parts) if parts else apply(np.asarray(self.X[:0]))
+        # Slices become one array, whatever container is asked for.
+        with config_context(transform_output="default"):
+            parts = [apply(rows) for rows in self._slices()]
+            return np.concatenate(parts) if parts else apply(np.asarray(self.X[:0]))
 
     def gather(self, results: PerRow) -> Array:
         """Return results per row as one array."""

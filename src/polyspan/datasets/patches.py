@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from polyspan.datasets.pixels import whole_numbers
+from polyspan.inputs import require_numpy
 
 #: Rows and columns, or one number for both.
 Size = int | Sequence[int]
@@ -54,6 +55,7 @@ def extract_patches(
     >>> extract_patches(image, 2, step=1).shape
     (6, 4)
     """
+    require_numpy("extract_patches", image=image)
     pixels = np.asarray(image)
     shape = _image_shape("image", pixels.shape)
     height, width = patch = _size("patch_shape", patch_shape)
@@ -100,6 +102,7 @@ def assemble_patches(
     shape = _image_shape("image_shape", image_shape)
     height, width = patch = _size("patch_shape", patch_shape)
     top, left = _corners(shape, patch, step, cover)
+    require_numpy("assemble_patches", patches=patches)
     values = np.asarray(patches)
     values = values.astype(np.result_type(values.dtype, np.float32), copy=False)
     expected = (len(top) * len(left), int(np.prod((height, width, *shape[2:]))))

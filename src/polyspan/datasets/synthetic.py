@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from polyspan._sklearn import Interval, StrOptions, check_parameters
 from polyspan.geometry import range_basis
+from polyspan.inputs import naming_columns, require_numpy
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,24 @@ def make_union_of_subspaces(
     >>> data.X.shape, data.bases.shape
     ((50, 10), (2, 10, 2))
     """
+    check_parameters(
+        "make_union_of_subspaces",
+        n_features=(n_features, [Interval(Integral, 2, None, closed="left")]),
+        subspace_dim=(subspace_dim, [Interval(Integral, 1, None, closed="left")]),
+        spread=(spread, [Interval(Real, 0, None, closed="left")]),
+        noise=(noise, [Interval(Real, 0, None, closed="left")]),
+        test_noise=(test_noise, [Interval(Real, 0, None, closed="left"), None]),
+        random_state=(random_state, ["random_state"]),
+    )
     sizes = _check_sizes("sizes", sizes)
     test_sizes = sizes if test_sizes is None else _check_sizes("test_sizes", test_sizes)
     test_noise = noise if test_noise is None else test_noise
     if len(test_sizes) != len(sizes):
-        raise ValueError(f"test_sizes={test_sizes} and sizes={sizes} need the same length")
-    if not isinstance(subspace_dim, Integral) or not 1 <= subspace_dim < n_features:
+        raise ValueError(f"test_sizes={test_sizes} and sizes={sizes} need one length")
+    if subspace_dim >= n_features:
         raise ValueError(
             f"subspace_dim={subspace_dim} must be at least 1 and below n_features={n_features}"
         )
-    for name, value in (("spread", spread), ("noise", noise), ("test_noise", test_noise)):
-        if not 0 <= value < np.inf:
-            raise ValueError(f"{name}={value} must be finite and not negative")
     rng = check_random_state(random_state)
     bases = [range_basis(rng.standard_normal((n_features, subspace_dim)))]
     while len(bases) < len(sizes):
@@ -163,12 +171,20 @@ def mask_entries(
     >>> np.isnan(masked).sum(axis=1).tolist()
     [3, 3, 3]
     """
+    check_parameters(
+        "mask_entries",
+        fraction=(fraction, [Interval(Real, 0, 1, closed="left")]),
+        pattern=(pattern, [StrOptions({"sample", "overall", "block", "side"})]),
+        random_state=(random_state, ["random_state"]),
+    )
+    require_numpy("mask_entries", X=X)
     given = np.asarray(X)
+    if given.dtype.kind not in "biuf":  # a table of several types
+        with naming_columns(X):
+            given = given.astype(np.float64)
     masked: np.ndarray = given.astype(np.result_type(given.dtype, np.float32), copy=True)
     if masked.ndim != 2:
         raise ValueError(f"X must have two dimensions, found {masked.ndim}")
-    if not 0 <= fraction < 1:
-        raise ValueError(f"fraction={fraction} must be at least 0 and below 1")
     rng = check_random_state(random_state)
     n, m = masked.shape
     hidden = round(fraction * m)
@@ -182,10 +198,6 @@ def mask_entries(
         starts = rng.randint(0, m - hidden + 1, size=n)
         position = np.arange(m)
         masked[(position >= starts[:, None]) & (position < starts[:, None] + hidden)] = np.nan
-    elif pattern == "side":
-        masked[rng.permutation(n)[n // 2 :], m - hidden :] = np.nan
     else:
-        raise ValueError(
-            f'pattern={pattern!r} must be one of "sample", "overall", "block" and "side"'
-        )
+        masked[rng.permutation(n)[n // 2 :], m - hidden :] = np.nan
     return masked

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
-from polyspan._sklearn import plain_settings
+from polyspan._sklearn import Interval, check_parameters, plain_settings
 from polyspan.arrays import to_numpy
+from polyspan.inputs import naming_columns, require_dispatch
 
 
 def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
@@ -48,6 +50,12 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
     >>> round(estimate_dimension(plane), 1)
     1.0
     """
+    check_parameters(
+        "estimate_dimension",
+        k1=(k1, [Interval(Integral, 3, None, closed="left")]),
+        k2=(k2, [Interval(Integral, 3, None, closed="left")]),
+    )
+    require_dispatch(X=X)
     dimension, most = neighbour_estimate(X, k1, k2)
     if most < k2:
         warnings.warn(
@@ -61,7 +69,8 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
 def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
     """Return the estimate and how many neighbours the samples have, without a warning."""
     check_neighbours(k1, k2)
-    X = np.unique(check_array(to_numpy(X), dtype=[np.float64, np.float32]), axis=0)
+    with naming_columns(X):
+        X = np.unique(check_array(to_numpy(X), dtype=[np.float64, np.float32]), axis=0)
     most = len(X) - 1
     if most < k1:
         return float("nan"), most

@@ -6,6 +6,7 @@ The angles are computed here because `scipy.linalg.subspace_angles` takes NumPy 
 from __future__ import annotations
 
 from polyspan.arrays import Array, as_array, float64_sum, namespace, transpose, zeros
+from polyspan.inputs import require_dispatch
 
 _BASIS = "n_features, subspace_dim"
 
@@ -142,7 +143,8 @@ def closeness_of_gram(gram: Array, n: int) -> Array:
 
 
 def same_shape(names: str, axes: str, first: Array, second: Array) -> tuple[Array, Array]:
-    """Return two arrays; raise an error unless both have the same shape with these axes."""
+    """Return two arrays; raise an error where they do not have one shape with these axes."""
+    require_dispatch(**dict(zip(names.split(" and "), (first, second), strict=True)))
     first, second = as_array(first), as_array(second)
     if first.ndim != len(axes.split(",")) or first.shape != second.shape:
         raise ValueError(

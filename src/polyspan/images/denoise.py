@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from polyspan._sklearn import Interval, check_parameters
 from polyspan.images.noise import planes_noise
 from polyspan.images.planes import Canvas, Planes
 from polyspan.images.presets import (
     Preset,
     check_picture_size,
-    choose_preset,
+    check_settings,
     no_convergence_warnings,
     patch_side,
 )
@@ -92,12 +94,15 @@ def denoise_image(
     >>> bool(np.abs(denoised - clean).mean() < 0.5 * np.abs(noisy - clean).mean())
     True
     """
-    settings = choose_preset(PRESETS, preset)
+    check_parameters(
+        "denoise_image",
+        sigma=(sigma, [Interval(Real, 0, None, closed="left"), None]),
+    )
+    check_settings("denoise_image", preset, channel_axis, model, random_state, progress)
+    settings = PRESETS[preset]
     side = settings.side if model is None else patch_side(model)
     picture = Planes.of(image, channel_axis)
     check_picture_size(picture.planes.shape[1:], side, learned=model is None)
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
-        raise ValueError(f"sigma={sigma} must be a standard deviation, 0 or more")
     sigma = planes_noise(picture) if sigma is None else sigma / picture.scale
     if sigma == 0:
         return picture.to_image(picture.planes)

@@ -14,10 +14,11 @@ from polyspan.images.planes import Canvas, Planes, as_fractions, check_image
 from polyspan.images.presets import (
     Preset,
     check_picture_size,
-    choose_preset,
+    check_settings,
     no_convergence_warnings,
     patch_side,
 )
+from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 from polyspan.progress import progress_bar
@@ -86,7 +87,8 @@ def inpaint_image(
     >>> bool(np.abs(filled - image).max() < 0.2)
     True
     """
-    settings = choose_preset(PRESETS, preset)
+    check_settings("inpaint_image", preset, channel_axis, model, random_state, progress)
+    settings = PRESETS[preset]
     missing = _check_mask(mask, image, channel_axis)
     side = settings.side if model is None else patch_side(model)
     picture = Planes.of(image, channel_axis, missing)
@@ -148,6 +150,7 @@ def _check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
     shape = check_image(image, channel_axis).shape
     if channel_axis is not None:
         shape = tuple(np.delete(shape, channel_axis).tolist())
+    require_numpy("polyspan.images", mask=mask)
     missing = np.asarray(mask)
     if missing.dtype.kind not in "biuf" and missing.shape == shape:
         raise TypeError(f"the mask has values of the type {missing.dtype}: need True and False")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.ndimage import convolve, gaussian_filter, sobel, uniform_filter
 
+from polyspan._sklearn import check_parameters
 from polyspan.images.planes import Planes
 
 # A second difference in both directions, scaled so that white noise keeps its variance.
@@ -43,6 +45,10 @@ def estimate_noise(image: Any, channel_axis: int | None = None) -> float:
     >>> round(estimate_noise(ramp + 0.1 * rng.standard_normal(ramp.shape)), 2)
     0.1
     """
+    check_parameters(
+        "estimate_noise",
+        channel_axis=(channel_axis, [Integral, None]),
+    )
     picture = Planes.of(image, channel_axis)
     return planes_noise(picture) * picture.scale
 

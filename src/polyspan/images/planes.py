@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-# Pictures whose largest absolute value is outside this range are scaled first: in float32 their
-# squares could overflow, or their differences become 0.
+from polyspan.inputs import require_numpy
+
+# Largest values that a picture may have as it is: of others the squares would leave float32, or
+# their differences vanish in it.
 LEAST, MOST = 1e-3, 1e6
 # Most patches in a band, the patches that are processed at once: a few megabytes.
 BAND_PATCHES = 16384
@@ -69,7 +71,8 @@ class Planes:
 
 
 def check_image(image: Any, channel_axis: int | None) -> np.ndarray:
-    """Return a picture as an array, or raise an error if it has a wrong shape or type."""
+    """Return a picture as an array of the right number of dimensions."""
+    require_numpy("polyspan.images", image=image)
     if np.ma.is_masked(image):
         raise ValueError("the image is a masked array: give its data and mask to inpaint_image")
     pixels = np.asarray(image)

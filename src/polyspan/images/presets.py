@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan._sklearn import StrOptions, check_parameters
 from polyspan.arrays import is_numpy
 from polyspan.mixture import SubspaceMixture
 
@@ -50,11 +52,18 @@ class Preset:
         )
 
 
-def choose_preset(presets: dict[str, Preset], name: str) -> Preset:
-    """Return a preset by its name."""
-    if name not in presets:
-        raise ValueError(f"preset={name!r} must be one of: {', '.join(presets)}")
-    return presets[name]
+def check_settings(
+    caller: str, preset: Any, channel_axis: Any, model: Any, random_state: Any, progress: Any
+) -> None:
+    """Check the types of what the functions for pictures have in common."""
+    check_parameters(
+        caller,
+        preset=(preset, [StrOptions({"fast", "best"})]),
+        channel_axis=(channel_axis, [Integral, None]),
+        model=(model, [SubspaceMixture, None]),
+        random_state=(random_state, ["random_state"]),
+        progress=(progress, ["boolean"]),
+    )
 
 
 def check_picture_size(shape: tuple[int, ...], side: int, *, learned: bool) -> None:

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.arrays import Array, moved_to, namespace
-from polyspan.checks import check_extent, check_header, warn_user
+from polyspan.checks import check_extent, check_header, lowest_finite, warn_user
 from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
@@ -95,8 +95,9 @@ def run_starts(
 def store(
     model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, runs: list[RunResult]
 ) -> RunResult:
-    """Store the best run in the fitted attributes, and return it."""
-    best = runs[int(np.argmin([run.criterion for run in runs]))]
+    """Store the best of all runs, and return it."""
+    criteria = [found.criterion for found in runs]
+    best = runs[criteria.index(lowest_finite(criteria))]
     model.runs_ = [
         KernelRun(
             run.solution.objective, run.solution.labels, run.criterion,
@@ -138,6 +139,12 @@ def warn_about(best: RunResult, plan: Plan) -> None:
         warn_user(
             f"subspaces {short.tolist()} have {dims[short].tolist()} directions, fewer than "
             f"subspace_dim={rules.subspace_dim}: their samples span no more"
+        )
+    if solution.stopped == "cycle":
+        warn_user(
+            f"labels came back after {solution.n_iter} iterations: they go round in a cycle, of "
+            "which the lowest objective is kept; another lam or init may settle",
+            ConvergenceWarning,
         )
     if solution.stopped == "max_iter":
         message = (

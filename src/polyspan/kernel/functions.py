@@ -138,18 +138,24 @@ def check_kernel_matrix(G: Array, name: Any) -> Array:
             f"the kernel matrix has the shape {tuple(G.shape)}: kernel={name!r} needs a square "
             "one, (n_samples, n_samples)"
         )
-    xp = namespace(G)
-    if not bool(xp.all(xp.isfinite(G))):
-        raise ValueError(
-            "kernel values are not finite: scale X, or lower gamma or degree; a degree that is no "
-            "integer has no value where gamma * <x, y> + coef0 is negative"
-        )
+    check_values(G)
     asymmetry = largest_entry(G - transpose(G))
     if asymmetry > 1e-8 * max(largest_entry(G), np.finfo(float).tiny):
         raise ValueError(
             f"the kernel matrix is not symmetric: G and its transpose differ by {asymmetry:.3g}"
         )
     return (G + transpose(G)) / 2
+
+
+def check_values(values: Array) -> Array:
+    """Return kernel values, or raise an error where some are not finite."""
+    xp = namespace(values)
+    if not bool(xp.all(xp.isfinite(values))):
+        raise ValueError(
+            "kernel values are not finite: scale X, or lower gamma or degree; a degree that is no "
+            "integer has no value where gamma * <x, y> + coef0 is negative"
+        )
+    return values
 
 
 def largest_entry(G: Array) -> float:

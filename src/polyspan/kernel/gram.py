@@ -69,9 +69,10 @@ class GramProblem:
 
         Without a kernel, X is the kernel matrix itself; the union then stores only its diagonal.
         """
-        if kernel is None:
-            xp = namespace(G)
-            X = xp.asarray(xp.linalg.diagonal(G), copy=True)
+        xp = namespace(G)
+        # A copy, so that a change of the caller's array does not change the model, and so that it
+        # rounds as after loading: BLAS multiplies an array with itself in another way.
+        X = xp.asarray(xp.linalg.diagonal(G) if kernel is None else X, copy=True)
         with plain_settings(G):
             centerer = KernelCenterer().fit(G)
         floor = machine_epsilon(G) * int(G.shape[0]) * largest_entry(G)

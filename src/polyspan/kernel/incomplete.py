@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from polyspan.inputs import require_numpy
 from polyspan.kernel.functions import Kernel, feature_distances
 
 
@@ -88,6 +89,7 @@ def _common_entries(
 
 
 def _floats(X: np.ndarray) -> np.ndarray:
+    require_numpy("estimating kernel values", X=X)
     X = np.asarray(X)
     return X if X.dtype.kind == "f" else X.astype(np.float64)
 

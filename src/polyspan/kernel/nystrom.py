@@ -41,7 +41,7 @@ from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel._solve.leave_one_out import LeaveOneOut, leave_one_out_labels
 from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitting import Data, RunResult
-from polyspan.kernel.functions import Kernel, matrix_of
+from polyspan.kernel.functions import Kernel, check_values, matrix_of
 from polyspan.kernel.prediction import LowRankUnion
 from polyspan.kernel.starts import Plan
 from polyspan.progress import Monitor
@@ -84,9 +84,9 @@ class NystromMap:
     def __call__(self, X: Array) -> Array:
         """Return the coordinates of every row, (n, rank), chunk by chunk."""
         out = zeros((X.shape[0], self.rank), self.whitener)
-        width = X.shape[1] + self.landmarks.shape[0]
-        for which in row_slices(X.shape[0], chunk_rows(width, item_bytes(X), host=is_host(X))):
-            out[which, :] = self.kernel(X[which, :], self.landmarks) @ self.whitener
+        wide = X.shape[1] + self.landmarks.shape[0]
+        for part in row_slices(X.shape[0], chunk_rows(wide, item_bytes(X), host=is_host(X))):
+            out[part, :] = check_values(self.kernel(X[part, :], self.landmarks)) @ self.whitener
         return out
 
     def residuals(self, X: Array, Z: Array) -> Array:

@@ -23,7 +23,7 @@ from polyspan.arrays import (
     transpose,
 )
 from polyspan.checks import first_ten, refuse_missing, validate_samples
-from polyspan.data.prediction import by_blocks
+from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.sliced import row_source
 from polyspan.kernel._solve.subspaces import energies
 from polyspan.kernel.functions import Kernel
@@ -172,6 +172,10 @@ class KernelUnion(UnionPrediction):
     def _n_features_out(self) -> int:
         return self._union.n_subspaces
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # A fit that failed may have stored the number of features.
+        return hasattr(self, "_union")
+
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data; the error for NaN names the model that takes missing entries."""
         X = validate_samples(
@@ -206,6 +210,7 @@ class KernelUnion(UnionPrediction):
             return self.transform(X)
         return self._union.training_distances(self._validate(X, reset=False, method="transform"))
 
+    @as_samples
     @by_blocks
     def reconstruct(self, X: Any) -> Array:
         """Return the pre-image of the projection on the nearest subspace, which denoises.
@@ -216,8 +221,14 @@ class KernelUnion(UnionPrediction):
 
         Returns
         -------
-        X_reconstructed : ndarray of shape (n_samples, n_features)
+        X_reconstructed : ndarray or frame of shape (n_samples, n_features)
+            A frame where `set_output` asks for one.
         """
+        self._check_preimage()
+        return self._preimages(self._validate(X, reset=False, method="reconstruct"))
+
+    def _check_preimage(self) -> None:
+        """Raise an error where the kernel has no pre-images."""
         check_is_fitted(self)
         kernel = self._union.kernel  # the parameters may have been changed since the fit
         if kernel is None:
@@ -226,7 +237,11 @@ class KernelUnion(UnionPrediction):
                 "pass them and a kernel"
             )
         kernel.check_preimage()
-        X = self._validate(X, reset=False, method="reconstruct")
+
+    def _preimages(self, X: Array) -> Array:
+        """Return the pre-images of the projections of checked samples."""
+        kernel = self._union.kernel
+        assert kernel is not None
         Y, observed = self._union.training_samples()
         diagonal = namespace(X).linalg.diagonal(self._union.training_values())
         members, parts = [], []
@@ -240,6 +255,7 @@ class KernelUnion(UnionPrediction):
         return restore_order(members, parts)
 
     @available_if(can_impute)  # type: ignore[untyped-decorator]
+    @as_samples
     def impute(self, X: Any) -> Array:
         """Fill the missing entries and keep every observed entry as it is.
 
@@ -249,12 +265,12 @@ class KernelUnion(UnionPrediction):
 
         Returns
         -------
-        X_filled : ndarray of shape (n_samples, n_features)
+        X_filled : ndarray or frame of shape (n_samples, n_features)
+            A frame where `set_output` asks for one.
         """
-        # `reconstruct` gets X before validation: it checks the column names.
-        filled = self.reconstruct(X)
+        self._check_preimage()
         X = self._validate(X, reset=False, method="impute")
-        return np.where(np.isnan(X), filled, X)
+        return np.where(np.isnan(X), self._preimages(X), X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

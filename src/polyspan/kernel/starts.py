@@ -6,11 +6,13 @@ Spectral clustering works on a nearest-neighbour graph of the samples in the fea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
-from scipy.sparse.csgraph import laplacian
+from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
@@ -18,6 +20,7 @@ from sklearn.neighbors import NearestNeighbors
 from polyspan._sklearn import cluster_qr, plain_settings
 from polyspan.arrays import Array, to_numpy
 from polyspan.checks import warn_user
+from polyspan.inputs import require_dispatch
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
 from polyspan.kernel.functions import feature_distances
@@ -30,6 +33,10 @@ KMEANS_STARTS = 10
 # The eigensolver finds the eigenvalues nearest to this shift. It is just below 0, where the shifted
 # matrix can still be factorised.
 SHIFT = -1e-5
+# Below this many nodes a dense eigensolver is as fast.
+DENSE_BELOW = 500
+# Eigenvalues of the normed Laplacian below this are 0: a part of a graph has one.
+ZERO = 1e-13
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,7 @@ def check_sizes(n_subspaces: int, subspace_dim: int, n_samples: int) -> None:
 def _check_given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarray | None]:
     """Check the labels, or the seeds of GKIOP, that the user passed; return the kind and them."""
     if not isinstance(model.init, str):
+        require_dispatch(init=model.init)
         labels = to_numpy(model.init)
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
             raise ValueError(
@@ -123,6 +131,7 @@ def _check_given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.
         return model.init, None
     if model.init != "gkiop":
         raise ValueError(f"gkiop_seeds are for init='gkiop', not for init={model.init!r}")
+    require_dispatch(gkiop_seeds=model.gkiop_seeds)
     seeds = to_numpy(model.gkiop_seeds)
     if (
         seeds.shape != (model.n_subspaces,)
@@ -196,9 +205,10 @@ def cluster_graph(
 def graph_embedding(graph: scipy.sparse.csr_array, n_components: int, seed: int) -> np.ndarray:
     """Return D^(-1/2)u for the eigenvectors u of the least eigenvalues of the normed Laplacian.
 
-    The result is that of `sklearn.manifold.spectral_embedding` in scikit-learn 1.9, to the bit. In
-    earlier versions the shift is different, and for a graph with several connected components the
-    eigenvectors do not converge: with three components, two seeds of six gave wrong labels.
+    Of a connected graph, what `sklearn.manifold.spectral_embedding` returns since 1.9. A graph in
+    parts has 0 as an eigenvalue once for each, and a search for all of them together would return
+    another mixture of their vectors every time: here they are sought part by part, and ties go
+    to larger parts.
 
     Returns
     -------
@@ -206,10 +216,47 @@ def graph_embedding(graph: scipy.sparse.csr_array, n_components: int, seed: int)
     """
     matrix, roots = laplacian(graph, normed=True, return_diag=True)
     matrix = matrix.tocsr()
-    matrix.setdiag(1.0)  # a node without edges has 0 here and would become a cluster of its own
-    start = np.random.RandomState(seed).uniform(-1, 1, matrix.shape[0])
-    _, vectors = eigsh(matrix, n_components, sigma=SHIFT, v0=start)
+    matrix.setdiag(1.0)  # a node without edges has a row of zeros: it is no cluster of its own
+    _, vectors = least_eigenvectors(matrix, n_components, seed)
     embedding = vectors.T / roots
     largest = np.argmax(np.abs(embedding), axis=1)
     signs = np.sign(embedding[np.arange(n_components), largest])
     return np.asarray((embedding * signs[:, None]).T)
+
+
+def least_eigenvectors(
+    matrix: scipy.sparse.csr_array, k: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least eigenvalues of a normed Laplacian, ascending, and their vectors."""
+    n_parts, part = connected_components(matrix, directed=False)
+    values, vectors, sizes = [], [], []
+    for p in range(n_parts):
+        own = np.flatnonzero(part == p)
+        inside = matrix if n_parts == 1 else matrix[own][:, own]
+        least, found = _least_of_part(inside, min(k, len(own)), seed)
+        values.append(np.where(least < ZERO, 0.0, least))
+        sizes.append(np.full(len(least), len(own)))
+        whole = np.zeros((len(part), len(least)))
+        whole[own] = found
+        vectors.append(whole)
+    order = np.lexsort((-np.concatenate(sizes), np.concatenate(values)))[:k]
+    return np.concatenate(values)[order], np.concatenate(vectors, axis=1)[:, order]
+
+
+def _least_of_part(
+    matrix: scipy.sparse.csr_array, k: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same for a graph in one part, with the same bits every time.
+
+    Where eigenvalues are equal ARPACK goes on from random vectors, whose seed SciPy takes since
+    1.17 only: before, a dense solver serves.
+    """
+    n = matrix.shape[0]
+    seeded = "rng" in signature(eigsh).parameters
+    if n < DENSE_BELOW or k >= n - 1 or not seeded:
+        values, vectors = scipy.linalg.eigh(matrix.toarray(), subset_by_index=(0, k - 1))
+    else:
+        start = np.random.RandomState(seed).uniform(-1, 1, n)
+        rng = np.random.default_rng(seed)
+        values, vectors = eigsh(matrix, k, sigma=SHIFT, v0=start, rng=rng)
+    return np.asarray(values), np.asarray(vectors)

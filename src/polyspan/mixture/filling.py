@@ -133,8 +133,9 @@ def _entry_variances(gaussians: Gaussians, posterior: Posterior) -> tuple[np.nda
     for p, W in enumerate(gaussians.factors):
         mean = gaussians.means[p] + posterior.factors[p] @ gaussians.bases[p].T
         covariances = posterior_covariances(posterior.group, gaussians, p)
-        pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), -1)
-        variances = (pairs @ covariances.reshape(pairs.shape[1], -1)).T
+        n_pairs = W.shape[1] ** 2  # none where there are no directions
+        pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), n_pairs)
+        variances = (pairs @ covariances.reshape(n_pairs, covariances.shape[2])).T
         own = responsibilities[:, p : p + 1]
         first += own * mean
         second += own * (mean * mean + variances + gaussians.noise[p])

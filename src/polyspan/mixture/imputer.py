@@ -23,6 +23,8 @@ from polyspan._sklearn import (
     plain_settings,
 )
 from polyspan.checks import refuse_lazy, warn_user
+from polyspan.data.prediction import as_samples
+from polyspan.inputs import naming_columns, require_numpy
 from polyspan.mixture.filling import Fill, Scaling
 from polyspan.mixture.size_search import choose_fill, sizes_to_try
 
@@ -174,6 +176,7 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     f"with entries: {used} is used"
                 )
 
+    @as_samples
     def impute_std(self, X: Any) -> np.ndarray:
         """Return the standard deviation of every filled entry.
 
@@ -183,7 +186,8 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        std : ndarray of shape (n_samples, n_features)
+        std : ndarray or frame of shape (n_samples, n_features)
+            A frame where `set_output` asks for one.
             Standard deviation of the missing entries given the observed ones, in the units of the
             column, scaled to match the errors of entries that `fit` hid; 0 for observed entries
             and in columns that were constant in `fit`, NaN in columns that were never observed.
@@ -212,17 +216,19 @@ class SubspaceImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
         """Check the data, and return them with NaN where entries are missing."""
         refuse_lazy(self, X)
-        allow_nan = self._takes_nan()
-        original = X
-        X = check_array(
-            _nan_for_none(X) if allow_nan else X,
-            dtype=FLOAT_DTYPES,
-            ensure_all_finite="allow-nan" if allow_nan else True,
-            input_name="X",
-            estimator=self,
-        )
-        validate_data(self, original, reset=reset, skip_check_array=True)
-        if not allow_nan:  # otherwise None and pandas' NA are NaN already
+        require_numpy(type(self).__name__, X=X)
+        lenient = self._takes_nan()
+        given = X
+        with naming_columns(given):
+            X = check_array(
+                _nan_for_none(X) if lenient else X,
+                dtype=FLOAT_DTYPES,
+                ensure_all_finite="allow-nan" if lenient else True,
+                input_name="X",
+                estimator=self,
+            )
+        validate_data(self, given, reset=reset, skip_check_array=True)
+        if not lenient:  # otherwise None and pandas' NA are NaN already
             X = np.where(get_mask(X, self.missing_values), X.dtype.type(np.nan), X)
         return np.asarray(X)
 

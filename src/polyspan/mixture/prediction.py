@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan._sklearn import Interval, check_parameters
 from polyspan.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose
 from polyspan.checks import validate_samples
-from polyspan.data.prediction import by_blocks
+from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.mixture._solve.gaussians import Gaussians, Posterior, per_row, soft_assign
 from polyspan.union.prediction import UnionPrediction
@@ -119,6 +121,7 @@ class MixturePrediction(UnionPrediction):
         free = n_subspaces - 1 + means + n_subspaces * (m * s - s * (s - 1) // 2) + noise
         return float(-2.0 * float(float64_sum(scores)) + free * np.log(scores.shape[0]))
 
+    @as_samples
     def reconstruct(self, X: Any, noise: float | None = None) -> Array:
         """Return the expected clean sample: shrunk towards the subspaces, missing entries filled.
 
@@ -133,14 +136,18 @@ class MixturePrediction(UnionPrediction):
 
         Returns
         -------
-        X_reconstructed : ndarray of shape (n_samples, n_features)
-            The posterior mean: the mean over all subspaces, weighted by responsibilities.
+        X_reconstructed : ndarray or frame of shape (n_samples, n_features)
+            A frame where `set_output` asks for one.
+            The posterior mean: the means of all subspaces, weighted by their responsibilities.
         """
+        check_parameters(
+            "reconstruct",
+            noise=(noise, [Interval(Real, 0, None, closed="left"), None]),
+        )
         X = self._validate(X, reset=False, method="reconstruct")
-        if noise is not None and not (np.isfinite(noise) and noise >= 0):
-            raise ValueError(f"noise={noise} must be a standard deviation, 0 or more")
         return posterior_means(X, self.mean_, gaussians_of(self), noise)[0]
 
+    @as_samples
     @by_blocks
     def impute(self, X: Any) -> Array:
         """Fill missing entries with their expectation and keep every observed entry as it is.
@@ -151,7 +158,8 @@ class MixturePrediction(UnionPrediction):
 
         Returns
         -------
-        X_filled : ndarray of shape (n_samples, n_features)
+        X_filled : ndarray or frame of shape (n_samples, n_features)
+            A frame where `set_output` asks for one.
         """
         X = self._validate(X, reset=False, method="impute")
         xp = namespace(X)
@@ -176,9 +184,12 @@ class MixturePrediction(UnionPrediction):
         X : ndarray of shape (n_samples, n_features)
         labels : ndarray of shape (n_samples,)
         """
+        check_parameters(
+            "sample",
+            n_samples=(n_samples, [Interval(Integral, 1, None, closed="left")]),
+            random_state=(random_state, ["random_state"]),
+        )
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples} must be at least 1")
         rng = check_random_state(random_state)
         weights = to_numpy(self.weights_).astype(np.float64)
         labels = rng.choice(len(weights), size=n_samples, p=weights / weights.sum())
@@ -213,11 +224,14 @@ def gaussians_of(model: MixturePrediction) -> Gaussians:
 
 
 def fitted_attributes(gaussians: Gaussians, mean: Array) -> dict[str, Array]:
-    """Return the fitted attributes of components relative to a mean: undo `gaussians_of`."""
+    """Return the fitted attributes of components about a mean: the inverse of `gaussians_of`."""
+    xp = namespace(mean)
     return {
-        "weights_": namespace(mean).exp(gaussians.log_weights),
+        "weights_": xp.exp(gaussians.log_weights),
         "means_": gaussians.means + mean,
-        "bases_": gaussians.bases,
+        # A copy: some columns of all eigenvectors, in reverse, would keep the others in memory,
+        # and give other last digits than the array that a file holds.
+        "bases_": xp.asarray(gaussians.bases, copy=True),
         "variances_": gaussians.variances,
         "noise_variances_": gaussians.noise,
         "mean_": mean,

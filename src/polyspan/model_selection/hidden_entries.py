@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
+from polyspan._sklearn import Interval, check_parameters
 from polyspan.arrays import machine_epsilon, power_of_two_scale
+from polyspan.inputs import naming_columns, require_numpy
 from polyspan.union._solve.masked import MaskedBlock
 
 # Weight of filled-in entries in predictions from few observed ones, as in RobustMiCUSaL.
@@ -54,12 +58,20 @@ def masked_entry_score(
     >>> search.best_params_
     {'subspace_dim': 3}
     """
-    if not 0 < fraction < 1:
-        raise ValueError(f"fraction={fraction} must lie between 0 and 1")
+    check_parameters(
+        "masked_entry_score",
+        fraction=(fraction, [Interval(Real, 0, 1, closed="neither")]),
+        random_state=(random_state, ["random_state"]),
+    )
+    require_numpy("masked_entry_score", X=X)
     if hasattr(estimator, "steps"):
         X, estimator = estimator[:-1].transform(X), estimator[-1]
     check_linear(estimator, "masked_entry_score")
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    require_numpy("masked_entry_score", bases_=estimator.bases_)
+    with naming_columns(X):
+        X = validate_data(
+            estimator, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+        )
     errors = hidden_entry_errors(
         estimator.bases_, estimator.mean_, X, fraction, check_random_state(random_state)
     )

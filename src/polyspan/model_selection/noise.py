@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ParameterGrid
 from sklearn.utils import check_array, check_random_state
+
+from polyspan._sklearn import Interval, check_parameters
+from polyspan.inputs import naming_columns, require_numpy
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,16 @@ def choose_by_noise(
     >>> choice.best_params
     {'subspace_dim': 3}
     """
-    X = check_array(X, dtype=np.float64)
+    check_parameters(
+        "choose_by_noise",
+        noise=(noise, [Interval(Real, 0, None, closed="left"), "array-like"]),
+        param_grid=(param_grid, [Mapping]),
+        n_splits=(n_splits, [Interval(Integral, 2, None, closed="left")]),
+        random_state=(random_state, ["random_state"]),
+    )
+    require_numpy("choose_by_noise", X=X)
+    with naming_columns(X):
+        X = check_array(X, dtype=np.float64)
     levels = np.atleast_1d(np.asarray(noise, dtype=float))
     if not (np.isfinite(levels) & (levels >= 0)).all() or not levels.size:
         raise ValueError(f"noise={noise} must be finite and not negative")
@@ -87,7 +100,8 @@ def choose_by_noise(
         for train, test in splits:
             model = clone(estimator).set_params(**params).fit(X[train])
             for level in levels:
-                denoised = model.reconstruct(X[test] + np.sqrt(level) * drawn[test])
+                # An array, also of an estimator whose output is set to frames.
+                denoised = np.asarray(model.reconstruct(X[test] + np.sqrt(level) * drawn[test]))
                 squares = np.sum((denoised - X[test]) ** 2, axis=1)
                 errors[test] += squares / norms[test] / len(levels)
         spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array, check_random_state
 
+from polyspan._sklearn import Interval, check_parameters
+from polyspan.inputs import naming_columns, require_numpy
 from polyspan.model_selection.hidden_entries import check_linear, hidden_entry_errors, masked_block
 from polyspan.union import MiCUSaL, RobustMiCUSaL
 
@@ -74,11 +77,22 @@ def choose_size(
     -------
     choice : SizeChoice
     """
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-    if max_subspaces < 1 or not 1 <= max_dim < X.shape[1]:
+    check_parameters(
+        "choose_size",
+        max_subspaces=(max_subspaces, [Interval(Integral, 1, None, closed="left")]),
+        max_dim=(max_dim, [Interval(Integral, 1, None, closed="left")]),
+        lam=(lam, [Interval(Real, 0, None, closed="neither")]),
+        choose_lam=(choose_lam, ["boolean"]),
+        n_splits=(n_splits, [Interval(Integral, 2, None, closed="left")]),
+        max_rounds=(max_rounds, [Interval(Integral, 1, None, closed="left")]),
+        random_state=(random_state, ["random_state"]),
+    )
+    require_numpy("choose_size", X=X)
+    with naming_columns(X):
+        X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    if max_dim >= X.shape[1]:
         raise ValueError(
-            f"max_subspaces={max_subspaces} must be at least 1 and max_dim={max_dim} between 1 and "
-            f"n_features - 1 = {X.shape[1] - 1}"
+            f"max_dim={max_dim} must lie between 1 and n_features - 1 = {X.shape[1] - 1}"
         )
     search = _Search(X, n_splits, int(check_random_state(random_state).randint(2**31 - 1)))
     n_subspaces, dim = max_subspaces, 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from polyspan._sklearn import Interval, check_parameters
 from polyspan.arrays import (
     CHUNK_MAX_BYTES,
     DEVICE_CHUNK_BYTES,
@@ -97,6 +99,10 @@ def fit_micusal(
     >>> fit.bases.shape, fit.labels.shape, bool(fit.converged.all())
     ((10, 2, 20, 2), (10, 80), True)
     """
+    check_parameters(
+        "fit_micusal",
+        max_bytes=(max_bytes, [Interval(Integral, 1, None, closed="left"), None]),
+    )
     parameters = MiCUSaL(
         n_subspaces, subspace_dim, lam=lam, init=init, solver=solver, n_init=n_init, center=center,
         affine=affine, anneal_steps=anneal_steps, anneal_range=anneal_range, max_iter=max_iter,

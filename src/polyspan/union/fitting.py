@@ -26,7 +26,13 @@ from polyspan.arrays import (
     to_numpy,
     zeros,
 )
-from polyspan.checks import warn_about_rank, warn_if_coinciding, warn_unconverged, warn_user
+from polyspan.checks import (
+    lowest_finite,
+    warn_about_rank,
+    warn_if_coinciding,
+    warn_unconverged,
+    warn_user,
+)
 from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
 from polyspan.geometry import draw_bases, near_copies
@@ -133,7 +139,7 @@ def run_starts(
         )  # fmt: skip
         solutions = [found for group in groups for found in group]
         solutions = solutions if choose is None else choose(solutions)
-        best = solutions[0] if len(solutions) == 1 else best_solution(solutions)
+        best = best_solution(solutions)
         return _restart_from_pooled(problem, best, pooled, learn) if try_pooled else best
 
 
@@ -187,8 +193,8 @@ def _restart_from_pooled(problem: Problem, best: Solution, pooled: Array, learn:
 
 
 def best_solution(solutions: list[Solution]) -> Solution:
-    """Return the solution with the lowest criterion; the first of those equal to rounding."""
-    lowest = min(solution.criterion for solution in solutions)
+    """Return the lowest; of starts that met in one optimum the first, whatever rounding says."""
+    lowest = lowest_finite([solution.criterion for solution in solutions])
     enough = lowest + 1e-9 * abs(lowest)
     return next(solution for solution in solutions if solution.criterion <= enough)
 
@@ -196,8 +202,12 @@ def best_solution(solutions: list[Solution]) -> Solution:
 def fitted_attributes(problem: Problem, working: Working, frames: Array) -> dict[str, Any]:
     """Return the attributes that describe the subspaces a solver has reached."""
     bases, points = problem.shape.split(working.to_data(frames))
-    found = {"bases_": bases, "mean_": working.mean}
-    return found if points is None else {**found, "anchors_": points + working.mean}
+    if points is None:
+        return {"bases_": bases, "mean_": working.mean}
+    # A copy, and not every column but the last of frames: products with an array that lies
+    # otherwise in memory, as after saving and loading, are rounded otherwise.
+    bases = namespace(bases).asarray(bases, copy=True)
+    return {"bases_": bases, "mean_": working.mean, "anchors_": points + working.mean}
 
 
 def store(

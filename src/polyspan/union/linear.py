@@ -26,7 +26,7 @@ from polyspan.arrays import (
 )
 from polyspan.checks import refuse_missing, validate_samples
 from polyspan.data.missing import Holes
-from polyspan.data.prediction import by_blocks
+from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.geometry import pairwise_subspace_distances
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
@@ -120,6 +120,7 @@ class LinearUnion(UnionPrediction):
         judged = Holes.of(X).n_observed > self.bases_.shape[2]
         return namespace(X).where(judged, scores, float("nan"))
 
+    @as_samples
     @by_blocks
     def reconstruct(self, X: Any) -> Array:
         """Return the nearest point of the union for every sample: denoised, and without holes.
@@ -131,7 +132,8 @@ class LinearUnion(UnionPrediction):
 
         Returns
         -------
-        X_reconstructed : ndarray of shape (n_samples, n_features)
+        X_reconstructed : ndarray or frame of shape (n_samples, n_features)
+            A frame where `set_output` asks for one.
             D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace; for affine subspaces a point
             of the subspace replaces the mean. Samples with missing entries are fitted to their
             observed entries by least squares. A sample with at most `subspace_dim` observed
@@ -175,6 +177,7 @@ class LinearUnion(UnionPrediction):
         return out
 
     @available_if(can_impute)  # type: ignore[untyped-decorator]
+    @as_samples
     @by_blocks
     def impute(self, X: Any) -> Array:
         """Fill what is missing and keep every observed entry as it is.
@@ -185,7 +188,8 @@ class LinearUnion(UnionPrediction):
 
         Returns
         -------
-        X_filled : ndarray of shape (n_samples, n_features)
+        X_filled : ndarray or frame of shape (n_samples, n_features)
+            A frame where `set_output` asks for one.
         """
         X = self._validate(X, reset=False, method="impute")
         xp = namespace(X)

@@ -12,6 +12,7 @@ from polyspan._sklearn import Interval, StrOptions
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.checks import check_subspace_dim, warn_user
 from polyspan.geometry import is_orthonormal, orthonormalise
+from polyspan.inputs import require_dispatch
 from polyspan.union._solve.alternation import NEEDS, Rules
 from polyspan.union._solve.shape import join
 from polyspan.union.reading import Data
@@ -172,6 +173,7 @@ def given_start(init: Any, data: Data, plan: Plan) -> Array | None:
     """
     if isinstance(init, str):
         return None
+    require_dispatch(init=init)
     like = data.X
     if data.source is not None:
         like = np.empty((0, data.n_features), dtype=data.source.working_type)

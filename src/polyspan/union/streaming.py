@@ -233,7 +233,8 @@ def _update(model: Streaming, stream: Stream, X: np.ndarray, forget_factor: floa
         weights = np.ones(len(samples), dtype=samples.dtype)
     # An objective without closeness is in the units of the data.
     unit = scale if math.isinf(lam) else 1.0
-    model.bases_, model.mean_ = bases, mean / dtype.type(scale)
+    # A copy, so that the array lies in memory as it does after saving and loading.
+    model.bases_, model.mean_ = bases.copy(), mean / dtype.type(scale)
     if points is not None:
         model.anchors_ = (points + mean) / dtype.type(scale)
     model.objective_history_ = np.array([(value / unit) / unit for value in found.history])

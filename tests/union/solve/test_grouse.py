@@ -1,9 +1,13 @@
 """Algorithm 3: the compiled sweep, its plain twin, the paper's formulas."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from polyspan import RobustMiCUSaL
+from polyspan.baselines import KGROUSE
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
 from polyspan.union._solve.grouse import GrouseRules, closeness_step, learn_by_grouse
 from polyspan.union._solve.grouse_sweep import sweep
@@ -119,3 +123,32 @@ def test_reasons_for_stopping():
     assert learn_by_grouse(problem, start, easy).stopped == "converged"
     asked = learn_by_grouse(problem, start, easy, monitor=lambda *a: True)
     assert (asked.stopped, asked.n_iter) == ("callback", 0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
+def test_long_steps_keep_bases_orthonormal(scale):
+    """Data that are not of norm 1: errors of the Gram matrix once grew until nothing was finite."""
+    for seed in range(6):
+        rng = np.random.RandomState(seed)
+        X = scale * rng.standard_normal((30, 5))
+        X[rng.random_sample(X.shape) < 0.3] = np.nan
+        for model in (
+            KGROUSE(2, 2, n_sweeps=20, n_init=3, random_state=seed),
+            RobustMiCUSaL(
+                2, 2, solver="grouse", init="random", max_iter=3, n_sweeps=20, random_state=seed
+            ),
+        ):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # samples with two entries, and few iterations
+                model.fit(X)
+            assert is_orthonormal(model.bases_)
+            assert np.isfinite(model.objective_)
+
+
+def test_a_sample_that_fixes_no_coefficients_is_passed_over():
+    """Its observed rows of the basis are dependent."""
+    columns = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    before = columns.copy()
+    missing = np.array([[False, True, False, False]])
+    sweep(columns, np.array([[1.0, 0.0, 2.0, 3.0]]), missing, np.array([0]), np.ones(1))
+    assert np.array_equal(columns, before)

@@ -14,6 +14,9 @@ from polyspan.kernel._solve.subspaces import KernelSubspaces, squared_distance
 from polyspan.progress import Monitor
 from polyspan.union._solve.shape import ObjectiveWeights
 
+# Objectives that differ by less than this fraction differ by rounding.
+SAME_OBJECTIVE = 1e-9
+
 
 @dataclass(frozen=True)
 class KernelRules:
@@ -41,7 +44,7 @@ class KernelSolution:
     labels: Array
     """Subspace of every sample; None where the rows are not in memory."""
     objective: float
-    """F3 at these labels and subspaces."""
+    """F3 at these labels and subspaces: the lowest of `history`, up to rounding."""
     history: tuple[float, ...]
     """F3 after every assignment."""
     update_histories: tuple[tuple[float, ...], ...]
@@ -49,7 +52,7 @@ class KernelSolution:
     iterations; never rises within a loop."""
     n_iter: int
     stopped: str
-    """Why the run stopped: "converged", "max_iter" or "callback"."""
+    """Why: "converged", "max_iter", "callback", or "cycle" where labels came back."""
 
 
 def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -> float:
@@ -123,9 +126,10 @@ def alternate(
 ) -> KernelSolution:
     """Run Algorithm 5 on a centred kernel matrix, from subspaces or from labels.
 
-    The run has converged when an assignment changes no label: the bases are then those of these
-    labels. F3 never rises inside an update loop. Each loop starts from new bases, so F3 may rise
-    from one assignment to the next.
+    The run is over when an assignment leaves all labels as they were: the bases are then those of
+    these labels. F3 never rises inside an update loop. The bases that the loop starts from are new
+    ones, so F3 may rise from one assignment to the next, and labels may come back, which ends the
+    run too. The lowest iterate is returned, and the last one where the two differ by rounding.
     """
     xp = namespace(G)
     history: list[float] = []
@@ -137,7 +141,8 @@ def alternate(
         labels = moved_to(start, G)
         subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
         updates.append(inner)
-    stopped = "max_iter"
+    stopped, lowest = "max_iter", (math.inf, subspaces, labels)
+    seen: set[bytes] = set()
     for iteration in range(rules.max_iter + 1):
         assigned = xp.argmax(subspaces.energies(G), axis=1)
         history.append(objective(G, subspaces, assigned, rules.lam))
@@ -146,16 +151,22 @@ def alternate(
             abs(history[-2] - history[-1]) <= rules.tol * abs(history[-1]) and rules.tol > 0
         )
         labels = assigned
-        stop_asked = monitor is not None and monitor(0, iteration, history[-1], subspaces)
-        if same or small or stop_asked:
-            stopped = "converged" if same or small else "callback"
+        if history[-1] <= lowest[0] + SAME_OBJECTIVE * abs(lowest[0]):
+            lowest = (history[-1], subspaces, labels)
+        asked = monitor is not None and monitor(0, iteration, history[-1], subspaces)
+        # Bases depend on labels alone: where labels come back, so does all that followed them.
+        before = to_numpy(labels).tobytes()
+        cycle = before in seen
+        seen.add(before)
+        if same or small or asked or cycle:
+            stopped = "converged" if same or small else "callback" if asked else "cycle"
             break
         if iteration < rules.max_iter:
             subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
             updates.append(inner)
-    assert labels is not None
+    value, subspaces, labels = lowest if math.isfinite(lowest[0]) else (math.nan, subspaces, labels)
     return KernelSolution(
-        subspaces, labels, history[-1], tuple(history), tuple(updates), iteration, stopped
+        subspaces, labels, value, tuple(history), tuple(updates), iteration, stopped
     )
 
 

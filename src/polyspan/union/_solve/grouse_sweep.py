@@ -11,6 +11,13 @@ from typing import Any
 import numba
 import numpy as np
 
+# The fit Dθ of a sample is as long as θ where the basis is orthonormal: by how much the two may
+# differ before it is made so again. Errors may grow a thousandfold from one sample to the next.
+DRIFT = 1e-11
+# Least pivot of the Gram matrix of the observed rows, whose eigenvalues lie between 0 and 1. Below,
+# the observed entries do not fix the coefficients.
+LEAST_PIVOT = 1e-10
+
 
 # Sums may be reordered, which lets them run several at a time; NaN and infinity keep their meaning.
 @numba.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
@@ -18,6 +25,9 @@ def sweep(  # noqa: C901 - plain loops are what compiles well
     columns: Any, values: Any, missing: Any, members: Any, steps: Any, greedy: bool = False
 ) -> None:  # pragma: no cover - compiled; its plain twin is sweep.py_func
     """Take one rank-one step for every member, in place (Algorithm 3, steps 12 to 16).
+
+    A step assumes that the basis is orthonormal; it is made so again at the end, and before where
+    it drifts.
 
     Parameters
     ----------
@@ -47,7 +57,8 @@ def sweep(  # noqa: C901 - plain loops are what compiles well
             for j in range(m):  # y is zero where missing
                 x += columns[a, j] * y[j]
             theta[a] = x
-        _solve_in_place(gram, theta)
+        if not _solve_in_place(gram, theta):
+            continue
         omega[:] = 0.0
         for a in range(s):
             for j in range(m):
@@ -74,6 +85,28 @@ def sweep(  # noqa: C901 - plain loops are what compiles well
             x = theta[a]
             for j in range(m):
                 columns[a, j] += x * omega[j]
+        if abs(omega_square - theta_square) > DRIFT * theta_square:
+            _orthonormalise(columns)
+    _orthonormalise(columns)
+
+
+@numba.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
+def _orthonormalise(columns: Any) -> None:  # pragma: no cover
+    """Make nearly orthonormal rows orthonormal, by Gram-Schmidt."""
+    s, m = columns.shape
+    for a in range(s):
+        for b in range(a):
+            x = 0.0
+            for j in range(m):
+                x += columns[a, j] * columns[b, j]
+            for j in range(m):
+                columns[a, j] -= x * columns[b, j]
+        x = 0.0
+        for j in range(m):
+            x += columns[a, j] * columns[a, j]
+        x = 1.0 / np.sqrt(x)
+        for j in range(m):
+            columns[a, j] *= x
 
 
 @numba.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
@@ -104,8 +137,8 @@ def _observed_gram(columns: Any, hole: Any, part: Any, gram: Any) -> None:  # pr
 
 
 @numba.njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
-def _solve_in_place(gram: Any, theta: Any) -> None:  # pragma: no cover
-    """Solve the system in the lower triangle by Cholesky, overwriting both.
+def _solve_in_place(gram: Any, theta: Any) -> bool:  # pragma: no cover
+    """Solve the system in the lower triangle by Cholesky, overwriting both; False if singular.
 
     The diagonal holds the reciprocals of the factor's: s divisions instead of s²/2, which would
     take as long as all the rest.
@@ -120,7 +153,9 @@ def _solve_in_place(gram: Any, theta: Any) -> None:  # pragma: no cover
         x = gram[a, a]
         for k in range(a):
             x -= gram[a, k] * gram[a, k]
-        gram[a, a] = 1.0 / np.sqrt(max(x, 1e-300))
+        if not x > LEAST_PIVOT:
+            return False
+        gram[a, a] = 1.0 / np.sqrt(x)
         x = theta[a]
         for k in range(a):
             x -= gram[a, k] * theta[k]
@@ -129,3 +164,4 @@ def _solve_in_place(gram: Any, theta: Any) -> None:  # pragma: no cover
         theta[a] *= gram[a, a]
         for k in range(a):
             theta[k] -= gram[a, k] * theta[a]
+    return True
