@@ -49,6 +49,40 @@ def test_many_threads_at_once():
     assert blas_threads() == {2}
 
 
+def test_a_thread_limits_and_restores_what_another_controls():
+    seen = []
+
+    def work():
+        with limit_threads(1.0):
+            seen.append(blas_threads())
+        seen.append(blas_threads())
+
+    with limit_threads(1.0):  # of this thread, which begins
+        pass
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [{1}, {2}]
+
+
+def test_the_last_thread_restores_what_the_first_has_set():
+    entered, left = threading.Event(), threading.Event()
+
+    def work():
+        with limit_threads(1.0):
+            entered.set()
+            left.wait()
+
+    with limit_threads(1.0):
+        thread = threading.Thread(target=work)
+        thread.start()
+        entered.wait()
+    assert blas_threads() == {1}
+    left.set()
+    thread.join()
+    assert blas_threads() == {2}
+
+
 def test_an_error_inside_restores_them():
     with pytest.raises(KeyError), limit_threads(1.0):
         raise KeyError

@@ -77,9 +77,11 @@ def must_be_same(before, after):
 
 def size_of(X):
     """Return the largest norm of a row, up to which rounding errors grow."""
+    if isinstance(X, pd.DataFrame):
+        X = X.to_numpy(dtype=np.float64, na_value=np.nan)
     values = np.abs(np.asarray(X, dtype=np.float64))
     largest = np.where(np.isfinite(values), values, 0.0).max(initial=0.0)
-    return float(largest * max(1, values.shape[1]) ** 0.5)
+    return np.float64(largest * max(1, values.shape[1]) ** 0.5)
 
 
 def check_fitted(model, size):
@@ -166,7 +168,7 @@ def kernel_rounding(model, dtype, size, largest):
     rbf = model.kernel == "rbf"
     gamma = model.gamma if isinstance(model.gamma, float) else 1.0
     lost = 1.0 + gamma * largest**2 if rbf else 1.0
-    return 100 * (np.finfo(dtype).eps * lost) ** 0.5 * (size if rbf else max(size, largest))
+    return 100 * (np.finfo(dtype).eps * lost) ** 0.5 * max(size, 1.0 if rbf else largest)
 
 
 def allowed_nan(model, name, X):
