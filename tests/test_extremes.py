@@ -136,3 +136,12 @@ def test_a_mixture_of_fewer_rows_than_features_in_float32(seed):
         max_iter=10, random_state=0,
     )  # fmt: skip
     assert np.isfinite(model.fit(few).bases_).all()
+
+
+def test_rows_much_nearer_to_a_huge_mean_than_it_is_to_zero():
+    holes = np.tile(1e168 * X[:1], (8, 1))
+    holes[:, 0] = 1e-177 * np.arange(8)
+    holes[::2, 1] = np.nan
+    model = RobustMiCUSaL(1, 1, center=True, random_state=0).fit(holes)
+    assert np.isfinite(model.transform(holes)).all()
+    assert_allclose(model.reconstruct(holes)[:, 2:], holes[:, 2:])
