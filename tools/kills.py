@@ -154,8 +154,8 @@ def use_at_once() -> None:
         assert said == {expected[name]}, f"{name}: threads disturb each other"
     # The number of BLAS threads belongs to the process, so fits at once may round otherwise.
     with ThreadPoolExecutor(8) as pool:
-        for name, found in zip(names * 2, pool.map(fit_and_ask, names * 2), strict=True):
-            one, other = (np.frombuffer(bits) for bits in (expected[name], found))
+        for name, said_now in zip(names * 2, pool.map(fit_and_ask, names * 2), strict=True):
+            one, other = (np.frombuffer(bits) for bits in (expected[name], said_now))
             assert np.allclose(one, other, rtol=1e-7, atol=1e-7), f"{name}: fits in threads"
     for method in ("fork", "spawn"):
         context = multiprocessing.get_context(method)

@@ -265,6 +265,21 @@ def limit_threads(work: float, n_parallel: int = 1) -> AbstractContextManager[An
     return _one_thread()
 
 
+def one_openmp_thread() -> AbstractContextManager[Any]:
+    """Return a context with one OpenMP thread, for scikit-learn's k-means and neighbours.
+
+    Where a process has used several, OpenMP of GNU hangs in the processes that are forked from it.
+    The limit is that of the calling thread.
+    """
+    limiter: AbstractContextManager[Any] = _openmp_pools().limit(limits=1)
+    return limiter
+
+
+@cache
+def _openmp_pools() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
+
+
 @cache
 def keep_freed_memory() -> None:
     """Let the allocator keep the memory of freed arrays, so that later arrays reuse its pages.
