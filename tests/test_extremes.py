@@ -43,6 +43,13 @@ def test_kernel_values_that_are_not_finite(options):
         MCKUSaL(2, 2, random_state=0, **options).fit(SPREAD)
 
 
+def test_kernel_values_whose_sums_are_not_finite():
+    with pytest.raises(ValueError, match="kernel values are not finite: scale X"):
+        MCKUSaL(2, 2, kernel="linear", random_state=0).fit(
+            1.2e154 * X / np.linalg.norm(X, axis=1).max()
+        )
+
+
 def test_prediction_of_rows_of_all_sizes_with_holes():
     holes = X.copy()
     holes[RNG.random_sample(X.shape) < 0.2] = np.nan
