@@ -25,7 +25,14 @@ from joblib import Parallel, delayed
 from PIL import Image
 from sklearn.base import clone
 
-from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceImputer, SubspaceMixture
+from polyspan import (
+    MCKUSaL,
+    MiCUSaL,
+    RobustMiCUSaL,
+    SubspaceImputer,
+    SubspaceMixture,
+    load_model,
+)
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,8 +69,11 @@ ENDINGS = {"fit": ".skops", "impute": ".csv", "denoise": ".png"}
 
 
 def digest(path: Path) -> str:
-    """Return the hash of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Return the hash of a file; of a model, whose file holds a time, of what it says."""
+    content = path.read_bytes()
+    if path.suffix == ".skops":
+        content = ask(load_model(path), DATA.X)
+    return hashlib.sha256(content).hexdigest()
 
 
 def start(words: list[str], folder: Path) -> subprocess.Popen[bytes]:
