@@ -114,7 +114,7 @@ def kill_commands(folder: Path, moments: random.Random) -> int:
 
 def kill_reproduction(folder: Path, moments: random.Random) -> int:
     """Kill the reproduction with two jobs; return how many kills."""
-    # It lies beside the library.
+    sys.path.insert(0, str(ROOT))  # it lies beside the library
     from reproduction.run.runner import TRIALS_FILE
     from reproduction.run.store import read_records
 

@@ -126,7 +126,10 @@ def tests_by_line(folder: Path) -> dict[str, dict[int, list[str]]]:
 
 
 def users_of(source: str, line: int, lines: dict[int, list[str]]) -> list[str]:
-    """Return the tests that run a line; of a constant, which is read at import, of its users."""
+    """Return the tests that run a line.
+
+    Of a constant or a default value, which is read at import, those of its users.
+    """
     if lines.get(line):
         return lines[line]
     tree = ast.parse(source)
@@ -139,6 +142,9 @@ def users_of(source: str, line: int, lines: dict[int, list[str]]) -> list[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
     used = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in names]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
+            used += [one.lineno for one in node.body]
     return list(dict.fromkeys(test for where in used for test in lines.get(where, [])))
 
 
@@ -173,6 +179,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="run once more what survived")
     parser.add_argument("--out", type=Path, default=ROOT / "build/mutants")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -188,6 +195,11 @@ def main() -> None:
     drawn = random.Random(options.seed).sample(every, min(options.n, len(every)))
     kept = options.out / f"outcomes-{options.seed}.jsonl"
     known = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    if options.again:  # after tests were added; the code must be what it was
+        known = [one for one in known if one["outcome"] == "killed"]
+        kept.write_text("".join(json.dumps(one) + "\n" for one in known))
+        (options.out / "lines.json").unlink()
+        lines = tests_by_line(options.out)
     done = {(one["file"], one["index"]) for one in known}
     with tempfile.TemporaryDirectory() as folder:
         trees: Queue[Path] = Queue()

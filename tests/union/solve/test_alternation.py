@@ -50,6 +50,15 @@ def test_annealing_in_other_namespaces(xp):
     assert_allclose(np.asarray(found), expected, atol=1e-9)
 
 
+def test_annealing_ends_when_the_monitor_stops_every_start():
+    _, problem, bases = setting()
+    schedule = temperatures(0.1, 0.3, 0.05, 9)
+    _, history = anneal(problem, bases, schedule, monitor=lambda run, step, *rest: step >= 2)
+    assert history.shape == (3, 2)
+    _, history = anneal(problem, bases, schedule, monitor=lambda run, *rest: run == 0)
+    assert history.shape == (9, 2)  # the other start goes on
+
+
 def test_schedule_is_geometric():
     schedule = temperatures(2.0, 0.3, 0.03, 11)
     assert_allclose(schedule[0], 0.6)
@@ -253,3 +262,20 @@ def test_chunks_bound_memory():
     assert chunk_rows(10_000_000, 8) == 1
     assert chunk_rows(10, 8, 1_000_000) * 1_000_000 * 8 <= 66 << 20
     assert chunk_rows(4096, 8) == 512
+
+
+def test_pooled_residual_of_data_that_one_subspace_holds():
+    rng = np.random.RandomState(0)
+    basis = draw_bases((8, 2), rng)
+    problem, _ = prepare(rng.standard_normal((40, 2)) @ basis.T, 2.0, center=False)
+    residual, ritz, _ = pooled_residual(problem, draw_bases((8, 2), rng))
+    assert 0.0 <= residual < 1e-12 * problem.total
+    assert ritz.shape == (2,)
+
+
+@pytest.mark.parametrize("lam", [0.5, 8.0, float("inf")])
+def test_rounding_of_the_objective_grows_with_the_weight_of_the_residuals(lam):
+    X = np.random.RandomState(0).standard_normal((40, 8))
+    problem, _ = prepare(X, lam, center=False)
+    weight = 1.0 if np.isinf(lam) else lam
+    assert_allclose(problem.rounding, 4 * np.finfo(float).eps * weight * np.sum(X**2))
