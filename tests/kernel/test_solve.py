@@ -167,6 +167,7 @@ def test_an_empty_cluster_is_refilled_where_that_helps():
     alone = alternate(G, np.zeros(60, dtype=int), 2, rules)
     assert np.bincount(alone.labels, minlength=2)[1] == 0
     found = refill_empty(G, alone, 2, rules)
+    assert len(found.history) == found.n_iter + 2  # of two runs, each with its start
     assert found.objective < alone.objective
     assert min((found.labels == truth).mean(), (found.labels != truth).mean()) == 0
     assert (np.diff(found.history) <= 1e-9).all()

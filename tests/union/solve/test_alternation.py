@@ -17,7 +17,7 @@ from polyspan.union._solve.annealing import anneal, pooled_residual, temperature
 from polyspan.union._solve.leave_one_out import SMALLEST_SLACK, coefficient_scatter_block
 from polyspan.union._solve.observation import CompleteBlock
 from polyspan.union._solve.problem import prepare
-from polyspan.union._solve.shape import Linear
+from polyspan.union._solve.shape import Linear, point_closeness_product
 from polyspan.union._solve.sums import assign_block, member_mask
 
 
@@ -279,3 +279,15 @@ def test_rounding_of_the_objective_grows_with_the_weight_of_the_residuals(lam):
     problem, _ = prepare(X, lam, center=False)
     weight = 1.0 if np.isinf(lam) else lam
     assert_allclose(problem.rounding, 4 * np.finfo(float).eps * weight * np.sum(X**2))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_closeness_of_points_is_semidefinite_and_no_larger_than_it_must(seed):
+    rng = np.random.RandomState(seed)
+    points, feet = rng.standard_normal((2, 3, 6))
+    found = point_closeness_product(points, feet, 3, np.tile(np.eye(6), (3, 1, 1)))
+    for matrix, c, foot in zip(found, points, feet, strict=True):
+        tilt = foot - 1.5 * c
+        bare = -np.outer(tilt, c) - np.outer(c, tilt)
+        assert_allclose(matrix - np.eye(6) * (matrix - bare)[0, 0], bare, atol=1e-12)
+        assert_allclose(np.linalg.eigvalsh(matrix)[0], 0.0, atol=1e-12)
