@@ -1,6 +1,7 @@
 """The methods that the paper compares with, as scikit-learn estimators."""
 
 from polyspan.baselines.block_sparse import BlockSparseDictionary
+from polyspan.baselines.elastic_net import ElasticNetSubspaceClustering
 from polyspan.baselines.grouse import GROUSE, KGROUSE
 from polyspan.baselines.kernel_kmeans import KernelKMeans
 from polyspan.baselines.kernel_pca import KernelPCADenoiser, RobustKernelPCA
@@ -12,6 +13,7 @@ __all__ = [
     "GROUSE",
     "KGROUSE",
     "BlockSparseDictionary",
+    "ElasticNetSubspaceClustering",
     "KSubspaces",
     "KernelKMeans",
     "KernelPCADenoiser",

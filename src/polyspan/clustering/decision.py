@@ -1,0 +1,111 @@
+"""Which partition to keep: the consensus, a member, or close subspaces that were annealed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyspan.clustering.consensus import CLEAR_GAP, Member, agreement, consensus, rand_index
+from polyspan.clustering.graphs import Coordinates
+from polyspan.clustering.residuals import leave_one_out, paired_t
+from polyspan.union import MiCUSaL
+
+#: Energy that the coordinates of residuals hold.
+ENERGY = 0.9999
+#: Standard errors by which another partition must be better.
+CLEARLY = 3.0
+#: Dimensions of close subspaces that are tried, and how much lower their residuals must be.
+CLOSE_DIMS = (3, 6, 9, 13, 18)
+LOWER = 0.97
+#: Two annealed runs must agree by this adjusted Rand index.
+REPEATABLE = 0.8
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Labels, and how sure they are."""
+
+    labels: np.ndarray
+    certainty: float
+    source: str
+    """What the labels come from, in words."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Compares partitions by the leave-one-out residuals of linear subspaces."""
+
+    Z: np.ndarray
+    n_clusters: int
+
+    @classmethod
+    def of(cls, coordinates: Coordinates, n_clusters: int) -> Judge:
+        """Take the coordinates that hold nearly all of the energy."""
+        r = coordinates.rank_at(ENERGY)
+        return cls(coordinates.U[:, :r] * coordinates.S[:r], n_clusters)
+
+    def residuals(self, labels: np.ndarray, dim: int) -> np.ndarray:
+        """Return the leave-one-out residuals of a partition."""
+        return leave_one_out(self.Z, labels, self.n_clusters, dim)
+
+
+def best_rung(members: Sequence[Member], n_clusters: int) -> int:
+    """Return the dimension of a subspace by the subspace graph that separates most clearly."""
+    rungs = [member for member in members if member.kind == "subspace"]
+    if not rungs:
+        return 1
+    return max(1, max(rungs, key=lambda member: member.gap).rank // n_clusters)
+
+
+def decide(
+    members: Sequence[Member], judge: Judge, X: np.ndarray, seed: int, *, close: bool
+) -> Partition:
+    """Return the partition to keep."""
+    n_clusters = judge.n_clusters
+    labels, source = consensus(members, n_clusters, seed), "the consensus of all graphs"
+    largest = max(member.gap for member in members)
+    subspaces = [member for member in members if member.kind == "subspace"]
+    if largest < CLEAR_GAP:
+        others = [(member.labels, f"the graph {member.name!r}") for member in members]
+    else:
+        others = [(consensus(subspaces, n_clusters, seed), "the consensus of the subspace graphs")]
+        others = others if subspaces else []
+    dim = best_rung(members, n_clusters) + 1
+    current, lead = judge.residuals(labels, dim), CLEARLY
+    for other, name in others:
+        t = paired_t(current, judge.residuals(other, dim))
+        if t > lead:
+            labels, source, lead = other, name, t
+    if close and largest < CLEAR_GAP:
+        found = close_subspaces(labels, judge, X, seed)
+        if found is not None:
+            return found
+    confidence = float(agreement(members, labels, n_clusters).mean())
+    return Partition(labels, confidence * largest, source)
+
+
+def close_subspaces(labels: np.ndarray, judge: Judge, X: np.ndarray, seed: int) -> Partition | None:
+    """Return what annealing finds, where it is clearly better and comes out twice, or None."""
+    n, m = X.shape
+    n_clusters, best = judge.n_clusters, None
+    for dim in CLOSE_DIMS:
+        if 3 * dim * n_clusters > n or dim >= m:
+            continue
+        first = _annealed(X, n_clusters, dim, seed)
+        before, after = judge.residuals(labels, dim), judge.residuals(first, dim)
+        if after.sum() >= LOWER * before.sum() or paired_t(before, after) <= CLEARLY:
+            continue
+        agreeing = rand_index(first, _annealed(X, n_clusters, dim, seed + 1))
+        if agreeing > (REPEATABLE if best is None else best.certainty):
+            best = Partition(first, agreeing, f"close subspaces of dimension {dim}, annealed")
+    return best
+
+
+def _annealed(X: np.ndarray, n_clusters: int, dim: int, seed: int) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a trial that fails is not kept
+        model = MiCUSaL(n_clusters, dim, center=False, random_state=seed).fit(X)
+    return np.asarray(model.labels_)
