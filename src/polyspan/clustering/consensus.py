@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from polyspan.clustering.graphs import Named
@@ -35,6 +38,8 @@ class Member:
     gap: float
     """Relative gap after the last cluster, 0 where clusters are very unequal."""
     labels: np.ndarray
+    graph: scipy.sparse.csr_array | None = None
+    """The graph itself, where it is sparse."""
 
     @property
     def weight(self) -> float:
@@ -42,16 +47,37 @@ class Member:
         return self.gap**2
 
 
-def cluster_graphs(graphs: Iterable[Named], n_clusters: int, seed: int) -> list[Member]:
-    """Cluster every graph, one after the other: no two dense graphs are held at once."""
-    members = []
+def cluster_graphs(
+    graphs: Iterable[Named],
+    n_clusters: int,
+    seed: int,
+    monitor: Callable[[Member], bool] | None = None,
+) -> list[Member]:
+    """Cluster every graph, one after the other: no two dense graphs are held at once.
+
+    `monitor` is called with every member; if it returns True, the members so far are all.
+    """
+    members: list[Member] = []
     for named in graphs:
         spectrum = leading_spectrum(named.graph, n_clusters + 1, seed)
-        labels = cluster_embedding(spectrum.vectors[:, :n_clusters], n_clusters, seed)
+        labels = quiet_labels(spectrum.vectors[:, :n_clusters], n_clusters, seed)
         clear = size_entropy(labels, n_clusters) >= LEAST_ENTROPY
-        gap = spectrum.gap(n_clusters) if clear else 0.0
-        members.append(Member(named.name, named.kind, named.rank, spectrum.values, gap, labels))
+        gap = spectrum.gap(n_clusters) if clear and len(spectrum.values) > n_clusters else 0.0
+        sparse = named.graph if scipy.sparse.issparse(named.graph) else None
+        members.append(
+            Member(named.name, named.kind, named.rank, spectrum.values, gap, labels, sparse)
+        )
+        if monitor is not None and monitor(members[-1]):
+            break
     return members
+
+
+def quiet_labels(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
+    """Cluster an embedding; where it has too few different rows, some clusters stay empty."""
+    with warnings.catch_warnings():
+        # One warning of `SubspaceClustering` says so, not one of k-means for each graph.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return cluster_embedding(vectors, n_clusters, seed)
 
 
 def consensus(
@@ -66,7 +92,7 @@ def consensus(
         for gap, member in zip(gaps, members, strict=True)
         if gap
     ]
-    return cluster_embedding(agreement_embedding(blocks, n_clusters), n_clusters, seed)
+    return quiet_labels(agreement_embedding(blocks, n_clusters), n_clusters, seed)
 
 
 def matched(labels: np.ndarray, reference: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -91,8 +117,3 @@ def agreement(members: Sequence[Member], labels: np.ndarray, n_clusters: int) ->
 def rand_index(first: np.ndarray, second: np.ndarray) -> float:
     """Return the adjusted Rand index."""
     return float(adjusted_rand_score(first, second))
-
-
-def renamed(member: Member, labels: np.ndarray) -> Member:
-    """Return a member with other labels."""
-    return replace(member, labels=labels)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyspan.clustering.consensus import CLEAR_GAP, Member, agreement, consensus, rand_index
+from polyspan.clustering.elastic_members import angles_suffice, elastic_choice, elastic_nets_fit
 from polyspan.clustering.graphs import Coordinates
 from polyspan.clustering.residuals import leave_one_out, paired_t
 from polyspan.union import MiCUSaL
@@ -17,6 +18,8 @@ from polyspan.union import MiCUSaL
 ENERGY = 0.9999
 #: Standard errors by which another partition must be better.
 CLEARLY = 3.0
+#: Standard errors by which the consensus must be better to win against the elastic nets.
+VERY_CLEARLY = 6.0
 #: Dimensions of close subspaces that are tried, and how much lower their residuals must be.
 CLOSE_DIMS = (3, 6, 9, 13, 18)
 LOWER = 0.97
@@ -32,6 +35,8 @@ class Partition:
     certainty: float
     source: str
     """What the labels come from, in words."""
+    members: list[Member]
+    """All graphs that took part."""
 
 
 @dataclass(frozen=True)
@@ -61,36 +66,70 @@ def best_rung(members: Sequence[Member], n_clusters: int) -> int:
 
 
 def decide(
-    members: Sequence[Member], judge: Judge, X: np.ndarray, seed: int, *, close: bool
+    members: Sequence[Member],
+    judge: Judge,
+    coordinates: Coordinates,
+    X: np.ndarray,
+    seed: int,
+    *,
+    close: bool,
 ) -> Partition:
     """Return the partition to keep."""
     n_clusters = judge.n_clusters
-    labels, source = consensus(members, n_clusters, seed), "the consensus of all graphs"
     largest = max(member.gap for member in members)
-    subspaces = [member for member in members if member.kind == "subspace"]
-    if largest < CLEAR_GAP:
-        others = [(member.labels, f"the graph {member.name!r}") for member in members]
-    else:
-        others = [(consensus(subspaces, n_clusters, seed), "the consensus of the subspace graphs")]
-        others = others if subspaces else []
     dim = best_rung(members, n_clusters) + 1
+    labels, source = by_graphs(members, judge, dim, seed)
+    everything = list(members)
+    if largest < CLEAR_GAP:
+        found = close_subspaces(labels, judge, X, seed) if close else None
+        if found is not None:
+            return Partition(found.labels, found.certainty, found.source, everything)
+    elif elastic_nets_fit(len(X), n_clusters) and not angles_suffice(
+        members, coordinates, n_clusters
+    ):
+        nets, other, name = elastic_choice(members, labels, coordinates, n_clusters, seed)
+        everything += nets
+        before, after = judge.residuals(other, dim), judge.residuals(labels, dim)
+        if name is not None and paired_t(before, after) <= VERY_CLEARLY:
+            labels, source = other, name
+    confidence = float(agreement(everything, labels, n_clusters).mean())
+    return Partition(labels, confidence * largest, source, everything)
+
+
+def by_graphs(
+    members: Sequence[Member], judge: Judge, dim: int, seed: int
+) -> tuple[np.ndarray, str]:
+    """Return the consensus, or what has clearly lower residuals, and what it is."""
+    n_clusters = judge.n_clusters
+    labels, source = consensus(members, n_clusters, seed), "the consensus of all graphs"
+    subspaces = [member for member in members if member.kind == "subspace"]
+    others: list[tuple[np.ndarray, str]] = []
+    if max(member.gap for member in members) < CLEAR_GAP:
+        others = [(member.labels, f"the graph {member.name!r}") for member in members]
+    elif subspaces:
+        others = [(consensus(subspaces, n_clusters, seed), "the consensus of the subspace graphs")]
     current, lead = judge.residuals(labels, dim), CLEARLY
     for other, name in others:
         t = paired_t(current, judge.residuals(other, dim))
         if t > lead:
             labels, source, lead = other, name, t
-    if close and largest < CLEAR_GAP:
-        found = close_subspaces(labels, judge, X, seed)
-        if found is not None:
-            return found
-    confidence = float(agreement(members, labels, n_clusters).mean())
-    return Partition(labels, confidence * largest, source)
+    return labels, source
 
 
-def close_subspaces(labels: np.ndarray, judge: Judge, X: np.ndarray, seed: int) -> Partition | None:
+@dataclass(frozen=True)
+class Annealed:
+    """What annealing found twice."""
+
+    labels: np.ndarray
+    certainty: float
+    source: str
+
+
+def close_subspaces(labels: np.ndarray, judge: Judge, X: np.ndarray, seed: int) -> Annealed | None:
     """Return what annealing finds, where it is clearly better and comes out twice, or None."""
     n, m = X.shape
-    n_clusters, best = judge.n_clusters, None
+    n_clusters = judge.n_clusters
+    best: Annealed | None = None
     for dim in CLOSE_DIMS:
         if 3 * dim * n_clusters > n or dim >= m:
             continue
@@ -100,7 +139,7 @@ def close_subspaces(labels: np.ndarray, judge: Judge, X: np.ndarray, seed: int) 
             continue
         agreeing = rand_index(first, _annealed(X, n_clusters, dim, seed + 1))
         if agreeing > (REPEATABLE if best is None else best.certainty):
-            best = Partition(first, agreeing, f"close subspaces of dimension {dim}, annealed")
+            best = Annealed(first, agreeing, f"close subspaces of dimension {dim}, annealed")
     return best
 
 

@@ -22,7 +22,8 @@ def _leading(members: np.ndarray) -> np.ndarray:
     """Return the leading directions of the members of a cluster; one if all of them are zero."""
     if not len(members) or not np.any(members):
         return np.eye(members.shape[1], 1, dtype=members.dtype)
-    _, S, Vt = np.linalg.svd(members, full_matrices=False)
+    largest = np.abs(members).max()
+    _, S, Vt = np.linalg.svd(members / largest, full_matrices=False)
     part = np.cumsum(S**2) / np.sum(S**2)
     dim = min(int(np.searchsorted(part, ENERGY)) + 1, max(1, len(members) - 1), len(S))
     return np.ascontiguousarray(Vt[:dim].T)

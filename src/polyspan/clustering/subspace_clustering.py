@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
 from numbers import Integral
 from typing import Any, Self
 
@@ -12,20 +10,18 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
+from polyspan.arrays import machine_epsilon, power_of_two_scale
 from polyspan.checks import refuse_missing, validate_samples, warn_user
 from polyspan.clustering.consensus import Member, agreement, cluster_graphs, matched
 from polyspan.clustering.decision import Judge, Partition, best_rung, decide
 from polyspan.clustering.dimensions import bases_of
-from polyspan.clustering.graphs import (
-    RUNGS,
-    SPARSE_RUNGS,
-    Coordinates,
-    Named,
-    proximity_graphs,
-    subspace_graphs,
-)
+from polyspan.clustering.duplicates import distinct_samples, with_copies
+from polyspan.clustering.graphs import Coordinates
+from polyspan.clustering.members import EXTRA, member_graphs, most_members
 from polyspan.clustering.number import candidate_graphs, evidence
+from polyspan.clustering.verdict import UNSURE, complaints, verdict
 from polyspan.inputs import require_numpy
+from polyspan.progress import FitProgress
 from polyspan.union.linear import LinearUnion
 
 #: Up to this many samples dense graphs take part.
@@ -33,8 +29,6 @@ DENSE_SAMPLES = 3000
 #: Beyond this many samples that many of them, drawn at random, are clustered; others are predicted.
 MOST_SAMPLES = 50_000
 N_EXEMPLARS = 20_000
-#: A partition of lower certainty is reported as one that does not separate.
-UNSURE = 0.3
 MISSING_ADVICE = "fill them first, for example with polyspan.SubspaceImputer"
 
 
@@ -58,6 +52,9 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     close_subspaces : bool, default=True
         Where no graph separates clearly, try `MiCUSaL` as well, which finds subspaces that are
         close to each other.
+    extra_members : sequence of {"elastic_net"} or None, default=None
+        Compared methods whose graphs join the consensus, each weighted by its gap as the others
+        are.
     random_state : int, RandomState instance or None, default=None
 
     Attributes
@@ -73,6 +70,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Where the labels come from, in words.
     separates_ : bool
         Whether the data look like a union of subspaces: `certainty_` is at least .3.
+    verdict_ : str
+        How sure the partition is, in one sentence with the numbers behind it.
     subspace_dim_ : int
         Dimension of a subspace, by the graph that separates most clearly.
     subspace_dims_ : ndarray of shape (n_clusters,)
@@ -82,7 +81,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     mean_ : ndarray of shape (n_features,)
         Zero: subspaces go through the origin.
     members_ : dict of arrays
-        "graph" (names), "gap", "weight", each (n_graphs,), and "labels" (n_graphs, n_samples).
+        "graph" (names), "gap", "weight", each (n_graphs,), "labels" (n_graphs, n_samples), and
+        "values" (n_graphs, n_clusters + 1), the leading eigenvalues of each graph.
     evidence_ : ndarray of shape (max_clusters - 1,)
         Evidence for 2, 3, … clusters; only if `n_clusters` is None.
 
@@ -114,6 +114,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         "max_clusters": [Interval(Integral, 2, None, closed="left")],
         "graphs": [StrOptions({"auto", "all", "sparse"})],
         "close_subspaces": ["boolean"],
+        "extra_members": [list, tuple, None],
         "random_state": ["random_state"],
     }
 
@@ -124,12 +125,14 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         max_clusters: int = 20,
         graphs: str = "auto",
         close_subspaces: bool = True,
+        extra_members: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.max_clusters = max_clusters
         self.graphs = graphs
         self.close_subspaces = close_subspaces
+        self.extra_members = extra_members
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -148,22 +151,45 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         """
         require_numpy(type(self).__name__, X=X)
         X = self._validate(X, reset=True)
+        extra = self._extra_members()
+        if self.n_clusters is not None and self.n_clusters > len(X):
+            raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={len(X)}")
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         chosen = None
         if len(X) > MOST_SAMPLES:
             chosen = np.sort(rng.choice(len(X), N_EXEMPLARS, replace=False))
         part = X if chosen is None else X[chosen]
-        coordinates = Coordinates.of(np.asarray(part, dtype=np.float64))
+        distinct, copies = distinct_samples(part)
+        coordinates = Coordinates.of(_scaled(distinct))
         n_clusters = self._number(coordinates, seed)
-        members = cluster_graphs(self._graphs(coordinates, n_clusters), n_clusters, seed)
-        judge = Judge.of(coordinates, n_clusters)
-        found = decide(members, judge, part, seed, close=self.close_subspaces)
-        self._store(part, coordinates, members, found, n_clusters)
+        most = most_members(coordinates, n_clusters)
+        progress = FitProgress(self, X, y, 1, most)
+        found = self._partition(distinct, coordinates, n_clusters, seed, extra, progress)
+        progress.end_start(0)
+        found = with_copies(found, copies)
+        self._store(part, found, n_clusters)
         if chosen is not None:
             self._predict_others(X, chosen)
-        self._warn()
+        progress.end()
+        self._warn(X, found.members)
         return self
+
+    def _warn(self, X: np.ndarray, members: list[Member]) -> None:
+        if self.n_clusters is None and self.n_clusters_ == 1:
+            warn_user(f"the {len(X)} samples are too few, or too much alike, to look for clusters")
+        n_zero = int((~X.any(axis=1)).sum())
+        for complaint in complaints(members, self.labels_, self.n_clusters_, n_zero):
+            warn_user(complaint)
+        if members and not self.separates_:
+            warn_user(self.verdict_)
+
+    def _extra_members(self) -> list[str]:
+        extra = list(self.extra_members or ())
+        unknown = [name for name in extra if name not in EXTRA]
+        if unknown:
+            raise ValueError(f"extra_members={unknown} are not known: choose from {sorted(EXTRA)}")
+        return extra
 
     def _dense(self, n_samples: int) -> bool:
         return self.graphs == "all" or (self.graphs == "auto" and n_samples <= DENSE_SAMPLES)
@@ -171,9 +197,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def _number(self, coordinates: Coordinates, seed: int) -> int:
         """Return the number of clusters, given or found."""
         n = len(coordinates.U)
+        self.__dict__.pop("evidence_", None)
         if self.n_clusters is not None:
-            if self.n_clusters > n:
-                raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={n}")
             return int(self.n_clusters)
         most = min(self.max_clusters, n // 3)
         if most < 2 or coordinates.rank < 2:
@@ -182,44 +207,66 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.evidence_ = evidence(graphs, most, seed)
         return int(np.argmax(self.evidence_)) + 2
 
-    def _graphs(self, coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
-        n = len(coordinates.U)
-        if n_clusters == 1 or n < 3:
-            return iter(())
-        ranks = {
-            c * n_clusters: c in SPARSE_RUNGS
-            for c in RUNGS
-            if c * n_clusters <= n / 2 and c * n_clusters < coordinates.rank
-        }
-        return chain(
-            subspace_graphs(coordinates, ranks, self._dense(n)),
-            proximity_graphs(coordinates, n_clusters),
-        )
-
-    def _store(
+    def _partition(
         self,
         X: np.ndarray,
         coordinates: Coordinates,
-        members: list[Member],
-        found: Partition,
         n_clusters: int,
-    ) -> None:
-        labels = found.labels
+        seed: int,
+        extra: list[str],
+        progress: FitProgress,
+    ) -> Partition:
+        """Cluster the samples by all graphs, and keep one partition."""
+        if n_clusters == 1:
+            # One cluster is certain where it was asked for, and a way out where it was not.
+            labels = np.zeros(len(X), dtype=np.int64)
+            return Partition(labels, float(self.n_clusters == 1), "one cluster", [])
+        if len(X) <= n_clusters or coordinates.rank == 0:
+            labels = np.arange(len(X)) if coordinates.rank else np.zeros(len(X), dtype=np.int64)
+            return Partition(labels, 0.0, "one cluster for every different sample", [])
+        report = progress.monitor(0, lambda labels: self._subspaces(X, labels, n_clusters))
+        turn = iter(range(1, len(X) + 100))
+
+        def monitor(member: Member) -> bool:
+            return report is not None and report(0, next(turn), member.gap, member.labels)
+
+        dense = self._dense(len(X))
+        graphs = member_graphs(coordinates, n_clusters, seed, dense=dense, extra=extra)
+        members = cluster_graphs(graphs, n_clusters, seed, monitor)
+        judge = Judge.of(coordinates, n_clusters)
+        return decide(members, judge, coordinates, X, seed, close=self.close_subspaces)
+
+    def _subspaces(self, X: np.ndarray, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
+        """Return the attributes that predictions need."""
+        bases, dims = bases_of(X, labels, n_clusters)
+        mean = np.zeros(X.shape[1], dtype=X.dtype)
+        return {"bases_": bases, "subspace_dims_": dims, "mean_": mean}
+
+    def _store(self, X: np.ndarray, found: Partition, n_clusters: int) -> None:
+        members, labels = found.members, found.labels
         self.labels_ = labels
         self.n_clusters_ = n_clusters
         self.confidence_ = agreement(members, labels, n_clusters) if members else np.ones(len(X))
+        self.confidence_[~X.any(axis=1)] = 0.0
         self.certainty_ = found.certainty
         self.source_ = found.source
         self.subspace_dim_ = best_rung(members, n_clusters)
-        self.bases_, self.subspace_dims_ = bases_of(X, labels, n_clusters)
-        self.mean_ = np.zeros(X.shape[1], dtype=X.dtype)
+        self.__dict__.update(self._subspaces(X, labels, n_clusters))
+        if not members:
+            self.subspace_dim_ = int(self.subspace_dims_.max())
         renamed = [matched(member.labels, labels, n_clusters) for member in members]
+        width = len(members[0].values) if members else n_clusters + 1
         self.members_ = {
-            "graph": np.array([member.name for member in members]),
+            "graph": np.array([member.name for member in members], dtype=str),
             "gap": np.array([member.gap for member in members]),
             "weight": np.array([member.weight for member in members]),
             "labels": np.array(renamed, dtype=np.int64).reshape(len(members), len(X)),
+            "values": np.array([m.values for m in members]).reshape(len(members), width),
         }
+        largest = float(self.members_["gap"].max(initial=0.0))
+        self.verdict_ = "there was nothing to compare"
+        if members:
+            self.verdict_ = verdict(self.certainty_, largest, float(self.confidence_.mean()))
 
     @property
     def separates_(self) -> bool:
@@ -233,22 +280,6 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         labels[chosen], confidence[chosen] = self.labels_, self.confidence_
         self.labels_, self.confidence_ = labels, confidence
 
-    def _warn(self) -> None:
-        """Say where the data do not look like a union of subspaces, or clusters are tiny."""
-        sizes = np.bincount(self.labels_, minlength=self.n_clusters_)
-        if self.n_clusters_ > 1 and (sizes < 3).any():
-            warn_user(
-                f"{int((sizes < 3).sum())} of {self.n_clusters_} clusters have fewer than three "
-                "samples: ask for fewer clusters"
-            )
-        if self.n_clusters_ > 1 and not self.separates_:
-            gap = float(self.members_["gap"].max(initial=0.0))
-            warn_user(
-                "these data do not look like a union of subspaces: k-means or HDBSCAN may serve "
-                f"better (certainty_={self.certainty_:.2f} of 1, largest gap of a spectrum "
-                f"{gap:.2f} of 1, mean agreement of the graphs {self.confidence_.mean():.2f} of 1)"
-            )
-
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Any:
         X = validate_samples(self, X, reset=reset, method=method, fitted="bases_")
         refuse_missing(self, X, MISSING_ADVICE)
@@ -261,3 +292,10 @@ def _margin(distances: np.ndarray) -> np.ndarray:
         return np.ones(len(distances))
     nearest, following = np.partition(distances, 1, axis=1)[:, :2].T
     return np.asarray(1.0 - nearest / np.where(following > 0, following, 1.0))
+
+
+def _scaled(X: np.ndarray) -> np.ndarray:
+    """Return samples in float64, scaled where squares would leave its range."""
+    X = np.asarray(X, dtype=np.float64)
+    scale = power_of_two_scale(float(np.abs(X).max(initial=0.0)), machine_epsilon(X))
+    return X if scale == 1.0 else X * scale
