@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from polyspan import SubspaceClustering, load_model, save_model
 from polyspan.clustering import subspace_clustering
+from polyspan.clustering.members import EXTRA
 from polyspan.geometry import subspace_distance
 from polyspan.metrics import clustering_error
 
@@ -136,11 +137,14 @@ def test_copies(tmp_path):
         assert copy.members_["graph"].tolist() == MODEL.members_["graph"].tolist()
 
 
-def test_extra_members_join():
-    model = SubspaceClustering(3, extra_members=("elastic_net",), random_state=0).fit(X)
-    joined = [name for name in model.members_["graph"] if name.startswith("elastic net")]
-    assert len(joined) == 5
+@pytest.mark.parametrize("name", sorted(EXTRA))
+def test_extra_members_join(name):
+    model = SubspaceClustering(3, extra_members=(name,), random_state=0).fit(X)
+    assert set(MODEL.members_["graph"]) < set(model.members_["graph"])
     assert clustering_error(LABELS, model.labels_) == 0
+
+
+def test_unknown_members_are_refused():
     with pytest.raises(ValueError, match=r"extra_members=\['lasso'\] are not known"):
         SubspaceClustering(3, extra_members=["lasso"]).fit(X)
 

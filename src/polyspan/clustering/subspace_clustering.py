@@ -52,9 +52,9 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     close_subspaces : bool, default=True
         Where no graph separates clearly, try `MiCUSaL` as well, which finds subspaces that are
         close to each other.
-    extra_members : sequence of {"elastic_net"} or None, default=None
-        Compared methods whose graphs join the consensus, each weighted by its gap as the others
-        are.
+    extra_members : sequence of str or None, default=None
+        Methods of `polyspan.baselines` whose graphs join the consensus, weighted by their gaps as
+        the others are: "elastic_net", "least_squares", "ensemble", "shape_interaction".
     random_state : int, RandomState instance or None, default=None
 
     Attributes
