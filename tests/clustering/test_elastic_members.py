@@ -51,7 +51,7 @@ def test_association_is_one_for_components_and_zero_for_an_empty_cluster():
 def test_graphs_of_other_kinds_decide():
     wrong = np.random.RandomState(3).permutation(LABELS)
     members = [
-        member("angles", "subspace", wrong, noisy_blocks(wrong, 0)),
+        member("angles", "subspace", wrong, noisy_blocks(LABELS, 0)),
         member("near", "neighbours", wrong, noisy_blocks(LABELS, 1)),
         member("overlap", "overlap", wrong, noisy_blocks(LABELS, 2)),
         member("net", "elastic net", LABELS, noisy_blocks(wrong, 3)),
@@ -63,15 +63,14 @@ def test_graphs_of_other_kinds_decide():
 def test_clear_angles_suffice():
     X, _ = lines(noise=0.3)
     full = Coordinates.of(X)
-    clear = [
-        member("angles", "subspace", LABELS, gap=0.8),
-        member("near", "neighbours", LABELS, gap=0.5),
-    ]
     assert full.rank_at(0.999) > 8
-    assert angles_suffice(clear, full, 2)
-    assert not angles_suffice([member("angles", "subspace", LABELS, gap=0.5)], full, 2)
-    near = member("near", "neighbours", LABELS, gap=0.7)
-    assert not angles_suffice([clear[0], near], full, 2)
+    cases = {(0.8, 0.9): True, (0.6, 0.3): True, (0.6, 0.5): False, (0.5, 0.0): False}
+    for (angles, near), enough in cases.items():
+        members = [
+            member("angles", "subspace", LABELS, gap=angles),
+            member("near", "neighbours", LABELS, gap=near),
+        ]
+        assert angles_suffice(members, full, 2) == enough
 
 
 def test_samples_of_low_rank_need_no_net():

@@ -1,14 +1,16 @@
 """`SubspaceClustering`: what it finds, its invariances, and its place among estimators."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from polyspan import SubspaceClustering, load_model, save_model
+from polyspan import SubspaceClustering
 from polyspan.clustering import subspace_clustering
 from polyspan.clustering.members import EXTRA
 from polyspan.geometry import subspace_distance
@@ -26,6 +28,14 @@ def draw(n):
 X, LABELS = draw(40)
 NEW, NEW_LABELS = draw(15)
 MODEL = SubspaceClustering(3, random_state=0).fit(X)
+
+
+# Without close subspaces, which take most of the time where nothing separates.
+@parametrize_with_checks([SubspaceClustering(close_subspaces=False, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of data that do not separate
+        check(estimator)  # fails by raising
 
 
 @pytest.mark.parametrize("graphs", ["all", "sparse"])
@@ -128,19 +138,19 @@ def test_frames_and_set_output():
     assert model.feature_names_in_.tolist() == names
 
 
-def test_copies(tmp_path):
+def test_copies():
     assert clone(MODEL).get_params() == MODEL.get_params()
-    save_model(MODEL, tmp_path / "m.skops")
-    for copy in (pickle.loads(pickle.dumps(MODEL)), load_model(tmp_path / "m.skops")):
-        assert np.array_equal(copy.labels_, MODEL.labels_)
-        assert np.array_equal(copy.transform(NEW), MODEL.transform(NEW))
-        assert copy.members_["graph"].tolist() == MODEL.members_["graph"].tolist()
+    copy = pickle.loads(pickle.dumps(MODEL))
+    assert np.array_equal(copy.labels_, MODEL.labels_)
+    assert np.array_equal(copy.transform(NEW), MODEL.transform(NEW))
+    assert copy.members_["graph"].tolist() == MODEL.members_["graph"].tolist()
 
 
-@pytest.mark.parametrize("name", sorted(EXTRA))
-def test_extra_members_join(name):
-    model = SubspaceClustering(3, extra_members=(name,), random_state=0).fit(X)
-    assert set(MODEL.members_["graph"]) < set(model.members_["graph"])
+def test_extra_members_join():
+    model = SubspaceClustering(3, extra_members=tuple(EXTRA), random_state=0).fit(X)
+    joined = set(model.members_["graph"]) - set(MODEL.members_["graph"])
+    for name in ("elastic net", "least squares", "ensemble", "shape interaction"):
+        assert any(graph.startswith(name) for graph in joined)
     assert clustering_error(LABELS, model.labels_) == 0
 
 
@@ -157,15 +167,3 @@ def test_beyond_a_size_exemplars_are_clustered(monkeypatch):
     assert model.confidence_.shape == (len(X),)
     assert ((model.confidence_ >= 0) & (model.confidence_ <= 1)).all()
     assert model.members_["labels"].shape[1] == 75
-
-
-def test_close_subspaces_are_annealed():
-    rng = np.random.RandomState(0)
-    first = np.linalg.qr(rng.standard_normal((20, 3)))[0]
-    second = np.linalg.qr(first + 0.12 * rng.standard_normal((20, 3)))[0]
-    Z = np.concatenate([rng.standard_normal((100, 3)) @ b.T for b in (first, second)])
-    Z += 0.02 * rng.standard_normal(Z.shape)
-    model = SubspaceClustering(2, random_state=0).fit(Z)
-    assert "annealed" in model.source_
-    assert clustering_error(np.repeat([0, 1], 100), model.labels_) < 0.1
-    assert model.certainty_ > 0.8

@@ -29,8 +29,9 @@ L1_RATIO = 0.9
 KIND = "elastic net"
 #: Samples of rank at most this many times the number of clusters need no elastic net.
 LOW_RANK = 4
-#: Angles separate alone: their gap is this large, and its odds exceed those of the neighbours.
-ANGLES_GAP, ANGLES_ODDS = 0.55, 2.3
+#: Angles suffice where their gap is at least the first number, or at least the second and its odds
+#: are so many times those of the neighbours' gap.
+LARGE_GAP, ANGLES_GAP, ANGLES_ODDS = 0.75, 0.55, 2.3
 #: Nets that agree with each other even where nothing else is right: their consensus is taken where
 #: the first of them has a smaller gap than this, and they agree with the best member by a smaller
 #: Rand index than that.
@@ -65,6 +66,8 @@ def angles_suffice(members: Sequence[Member], coordinates: Coordinates, n_cluste
         return True
     angles = max((m.gap for m in members if m.kind == "subspace"), default=0.0)
     near = next((m.gap for m in members if m.kind == "neighbours"), 0.0)
+    if angles >= LARGE_GAP:
+        return True
     return angles >= ANGLES_GAP and _odds(angles) >= ANGLES_ODDS * _odds(near)
 
 
