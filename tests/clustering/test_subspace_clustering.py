@@ -31,7 +31,9 @@ MODEL = SubspaceClustering(3, random_state=0).fit(X)
 
 
 # Without close subspaces, which take most of the time where nothing separates.
-@parametrize_with_checks([SubspaceClustering(close_subspaces=False, random_state=0)])
+@parametrize_with_checks(
+    [SubspaceClustering(max_clusters=4, close_subspaces=False, random_state=0)]
+)
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of data that do not separate

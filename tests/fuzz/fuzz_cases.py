@@ -67,6 +67,10 @@ SPACES = {
         "n_subspaces": ("auto", 1, 2), "subspace_dim": ("auto", 1, 2), "n_fits": (1,),
         "add_indicator": (True, False), "keep_empty_features": (True, False),
     },
+    polyspan.SubspaceClustering: {
+        "n_clusters": (1, 2, 3, None), "max_clusters": (2, 4), "graphs": ("all", "sparse"),
+        "close_subspaces": (False,), "extra_members": (None, ("least_squares",)),
+    },
     baselines.KSubspaces: {name: LINEAR[name] for name in LINEAR if name != "lam"},
     baselines.GROUSE: {
         "subspace_dim": (1, 2), "step_size": ("greedy", 0.1, 10.0), "n_sweeps": (3,),

@@ -84,17 +84,22 @@ def association(graph: scipy.sparse.csr_array, labels: np.ndarray, n_clusters: i
 
 
 def best_associated(members: Sequence[Member], n_clusters: int) -> Member:
-    """Return the member that the sparse graphs of other kinds rank highest on average."""
+    """Return the member that the sparse graphs of other kinds rank highest.
+
+    Ranks are averaged by their logarithms: to be first for some graphs counts more than to be in
+    the middle for all.
+    """
     judges = [member for member in members if member.graph is not None]
     ranks = np.array(
         [
-            rankdata([association(judge.graph, m.labels, n_clusters) for m in members])
+            rankdata([-association(judge.graph, m.labels, n_clusters) for m in members])
             for judge in judges
         ]
     )
     other = np.array([[_family(j) != _family(m) for m in members] for j in judges])
-    scores = (ranks * other).sum(axis=0) / np.maximum(other.sum(axis=0), 1)
-    return members[int(np.argmax(scores))]
+    means = (np.log(ranks) * other).sum(axis=0) / np.maximum(other.sum(axis=0), 1)
+    means[~other.any(axis=0)] = np.inf  # nobody to ask
+    return members[int(np.argmin(means))]
 
 
 def _family(member: Member) -> str:
