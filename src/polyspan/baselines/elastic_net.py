@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval
 from polyspan.arrays import chunk_rows, row_slices
@@ -78,6 +77,22 @@ def elastic_net_codes(
         indices = (np.repeat(np.arange(size), used.sum(axis=1)), candidates[used])
         chunks.append(scipy.sparse.csr_array((codes[used], indices), shape=(size, n)))
     return scipy.sparse.vstack(chunks, format="csr"), failed
+
+
+def elastic_net_graph(
+    X: np.ndarray,
+    gamma: float = 50.0,
+    l1_ratio: float = 0.9,
+    *,
+    nonnegative: bool = False,
+    exemplars: np.ndarray | None = None,
+) -> scipy.sparse.csr_array:
+    """Return |C| + |C|ᵀ of elastic-net codes, every code divided by its largest entry.
+
+    Codes that did not converge are kept as they are. Parameters are those of `elastic_net_codes`.
+    """
+    codes, _ = elastic_net_codes(X, gamma, l1_ratio, nonnegative=nonnegative, exemplars=exemplars)
+    return symmetric_affinity(codes)
 
 
 def _signed(products: np.ndarray, nonnegative: bool) -> np.ndarray:
@@ -192,11 +207,11 @@ class ElasticNetSubspaceClustering(GraphClustering):
         self.center = center
         self.random_state = random_state
 
-    def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
+    def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
         X = np.ascontiguousarray(X, dtype=np.float64)
         exemplars = None
         if self.n_exemplars is not None and self.n_exemplars < len(X):
-            rng = check_random_state(self.random_state)
+            rng = np.random.RandomState(seed)
             exemplars = np.sort(rng.choice(len(X), self.n_exemplars, replace=False))
         codes, failed = elastic_net_codes(
             X, self.gamma, self.l1_ratio, nonnegative=self.nonnegative, exemplars=exemplars
