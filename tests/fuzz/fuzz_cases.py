@@ -91,6 +91,20 @@ SPACES = {
     },
     baselines.RobustSparseSubspaceClustering: GRAPH | {"lam": (None, 0.1, "two-step")},
     baselines.ThresholdingSubspaceClustering: GRAPH | {"q": (None, 1, 3)},
+    baselines.ElasticNetSubspaceClustering: GRAPH
+    | {
+        "gamma": (1.0, 50.0, 1e4), "l1_ratio": (0.1, 0.9, 1.0), "nonnegative": (True, False),
+        "n_exemplars": (None, 2, 10),
+    },
+    baselines.LeastSquaresSubspaceClustering: GRAPH
+    | {
+        "alpha": (1e-6, 0.1, 1e3), "power": (1.0, 4.0), "q": (None, 1, 3),
+        "zero_diagonal": (True, False),
+    },
+    baselines.EnsembleKSubspaces: GRAPH
+    | {"n_runs": (5,), "n_iter": (0, 3), "q": (None, 1, 3)},
+    baselines.RobustShapeInteraction: GRAPH
+    | {"ranks": (None, (1, 2), (50,)), "power": (1.0, 4.0), "q": (None, 1, 3)},
 }  # fmt: skip
 SHAPES = ("plain", "union", "constant", "zeros", "duplicates", "low rank", "one hot", "integers")
 SCALES = (1.0,) * 8 + (1e-3, 1e3, 1e-150, 1e150, 1e-300, 1e300, "rows", "columns")

@@ -53,12 +53,12 @@ def elastic_net_codes(
         candidates = np.zeros((size, width), dtype=np.int64)
         counts = np.zeros(size, dtype=np.int64)
         codes = np.zeros((size, width))
-        products = _hidden_self(X[rows] @ X[atoms].T, rows, atoms)
-        found = np.argpartition(-_signed(products, nonnegative), n_first - 1, axis=1)[:, :n_first]
+        products = _without_self(X[rows] @ X[atoms].T, rows, atoms, nonnegative)
+        found = np.argpartition(-products, n_first - 1, axis=1)[:, :n_first]
+        found = np.where(np.take_along_axis(products, found, axis=1) > -np.inf, found, -1)
         for turn in range(N_ROUNDS):
             for b in range(size):
-                new = found[b] if turn == 0 else found[b][found[b] >= 0]
-                new = new[: width - counts[b]]
+                new = found[b][found[b] >= 0][: width - counts[b]]
                 candidates[b, counts[b] : counts[b] + len(new)] = atoms[new]
                 counts[b] += len(new)
             codes[:] = 0.0
@@ -95,14 +95,13 @@ def elastic_net_graph(
     return symmetric_affinity(codes)
 
 
-def _signed(products: np.ndarray, nonnegative: bool) -> np.ndarray:
-    return products if nonnegative else np.abs(products)
-
-
-def _hidden_self(products: np.ndarray, rows: np.ndarray, atoms: np.ndarray) -> np.ndarray:
-    """Set the product of every row with itself to zero."""
-    products[rows[:, None] == atoms] = 0.0
-    return products
+def _without_self(
+    products: np.ndarray, rows: np.ndarray, atoms: np.ndarray, nonnegative: bool
+) -> np.ndarray:
+    """Return what ranks the atoms of every row: larger is better, minus infinity its own atom."""
+    ranked = products if nonnegative else np.abs(products)
+    ranked[rows[:, None] == atoms] = -np.inf
+    return ranked
 
 
 def _violators(
@@ -121,12 +120,12 @@ def _violators(
         shape=(len(rows), len(X)),
     )
     residuals = X[rows] - coded @ X
-    products = _signed(_hidden_self(residuals @ X[atoms].T, rows, atoms), nonnegative)
+    products = _without_self(residuals @ X[atoms].T, rows, atoms, nonnegative)
     position = np.full(len(X), -1)
     position[atoms] = np.arange(len(atoms))
     known = np.arange(candidates.shape[1]) < counts[:, None]
     where = np.nonzero(known)
-    products[where[0], position[candidates[known]]] = 0.0
+    products[where[0], position[candidates[known]]] = -np.inf
     k = min(N_ADDED, len(atoms))
     found = np.argpartition(-products, k - 1, axis=1)[:, :k]
     values = np.take_along_axis(products, found, axis=1)

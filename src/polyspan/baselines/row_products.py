@@ -24,20 +24,14 @@ def largest_of_rows(
     q : int or None
         None: all entries. The diagonal is left out.
     """
-    if n == 1:
-        return scipy.sparse.csr_array((1, 1))
-    q = n - 1 if q is None else min(q, n - 1)
-    rows, columns, weights = [], [], []
+    blocks = []
     for which in row_slices(n, chunk_rows(n, 8)):
         block = rows_of(which)
-        # scikit-learn's spectral clustering needs indices of 32 bits.
-        here = np.arange(which.start, which.stop, dtype=np.int32)
-        block[here - which.start, here] = -1.0
-        largest = np.argpartition(-block, q - 1, axis=1)[:, :q]
-        rows.append(np.repeat(here, q))
-        columns.append(largest.ravel().astype(np.int32))
-        weights.append(np.take_along_axis(block, largest, axis=1).ravel().astype(np.float64))
-    entries = (np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns)))
-    graph = scipy.sparse.csr_array(entries, shape=(n, n))
-    graph.eliminate_zeros()
+        here = np.arange(which.start, which.stop)
+        block[here - which.start, here] = 0.0
+        if q is not None and q < n - 1:
+            smallest = np.argpartition(-block, q - 1, axis=1)[:, q:]
+            np.put_along_axis(block, smallest, 0.0, axis=1)
+        blocks.append(scipy.sparse.csr_array(block))
+    graph = scipy.sparse.vstack(blocks, format="csr")
     return (graph + graph.T).tocsr()

@@ -189,7 +189,7 @@ class RobustShapeInteraction(GraphClustering):
         n = graph.shape[0]
         most = self._most_clusters(n, rank)
         size = most if self.n_subspaces is None else self.n_subspaces
-        if size in (1, n):  # nothing to compare
+        if size <= 1 or size >= n:  # nothing to compare
             return 0.0 if self.n_subspaces is not None else np.inf
         return cut_per_gap(graph, self.n_subspaces, most, seed)
 
