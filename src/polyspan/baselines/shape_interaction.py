@@ -121,8 +121,10 @@ class RobustShapeInteraction(GraphClustering):
     ----------
     rank_ : int
         Rank that was taken.
-    cuts_ : dict
-        What was compared: for every rank the normalised cut over the gap.
+    ranks_ : ndarray of shape (n_candidates,)
+        Candidate ranks.
+    cuts_ : ndarray of shape (n_candidates,)
+        What was compared: the normalised cut over the gap, of every candidate.
     labels_, affinity_, bases_, mean_, n_subspaces_, n_features_in_
         As for `SparseSubspaceClustering`.
 
@@ -177,13 +179,14 @@ class RobustShapeInteraction(GraphClustering):
 
     def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
         U = left_singular_vectors(np.asarray(X, dtype=np.float64))
-        best, self.cuts_ = scipy.sparse.csr_array((len(X), len(X))), {}
-        self.rank_ = 0
-        for rank in self._candidates(*U.shape):
+        ranks = self._candidates(*U.shape)
+        cuts: list[float] = []
+        for rank in ranks:
             graph = shape_interaction_graph(U, rank, power=self.power, q=self.q)
-            self.cuts_[rank] = self._compared(graph, rank, seed)
-            if rank == min(self.cuts_, key=self.cuts_.__getitem__):
+            cuts.append(self._compared(graph, rank, seed))
+            if cuts[-1] == min(cuts) and cuts.count(cuts[-1]) == 1:  # the first of equal ones
                 best, self.rank_ = graph, rank
+        self.ranks_, self.cuts_ = np.asarray(ranks), np.asarray(cuts)
         return best
 
     def _compared(self, graph: scipy.sparse.csr_array, rank: int, seed: int) -> float:
