@@ -82,7 +82,7 @@ def test_every_sample_keeps_the_neighbours_asked_for():
     graph = co_association_graph(X, 2, 2, n_runs=40, q=3)
     assert graph.nnz <= 6 * len(X)
     assert np.diff(graph.indptr).min() >= 3
-    assert EnsembleKSubspaces(2, 2, n_runs=5, random_state=0).fit(X).q_ == 8
+    assert EnsembleKSubspaces(2, 2, n_runs=5, random_state=0).fit(X).q_ == 6
     assert EnsembleKSubspaces(2, 2, n_runs=5, q=500, random_state=0).fit(X).q_ == 59
 
 

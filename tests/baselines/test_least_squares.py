@@ -53,11 +53,14 @@ def test_codes_without_the_own_sample_are_ridge_regressions(n, m, alpha):
 
 def test_a_graph_is_the_powered_codes():
     X = draw(30, 10)
-    for free in (True, False):
-        codes = np.abs(least_squares_codes(X, 0.1, zero_diagonal=free)) ** 3
-        np.fill_diagonal(codes, 0.0)
-        graph = least_squares_graph(X, 0.1, power=3, zero_diagonal=free)
-        assert_allclose(graph.toarray(), codes + codes.T, rtol=1e-9)
+    codes = np.abs(least_squares_codes(X, 0.1)) ** 3
+    graph = least_squares_graph(X, 0.1, power=3, q=None, normalize=False)
+    assert_allclose(graph.toarray(), codes + codes.T, rtol=1e-9)
+    hat = least_squares_codes(X, 0.1, zero_diagonal=False)
+    cosines = np.abs(hat / np.sqrt(np.outer(np.diag(hat), np.diag(hat)))) ** 3
+    np.fill_diagonal(cosines, 0.0)
+    graph = least_squares_graph(X, 0.1, power=3, q=None)
+    assert_allclose(graph.toarray(), 2 * cosines, rtol=1e-9)
 
 
 def test_a_graph_keeps_the_largest_entries_of_every_code():
@@ -65,10 +68,10 @@ def test_a_graph_keeps_the_largest_entries_of_every_code():
     codes = np.abs(least_squares_codes(X, 0.1))
     fourth = np.sort(codes, axis=1)[:, -4:-3]
     kept = np.where(codes >= fourth, codes, 0.0)
-    graph = least_squares_graph(X, 0.1, power=1, q=4)
+    graph = least_squares_graph(X, 0.1, power=1, q=4, normalize=False)
     assert_allclose(graph.toarray(), kept + kept.T, rtol=1e-9)
     assert graph.nnz <= 8 * 30
-    everything = least_squares_graph(X, 0.1, power=1, q=100)
+    everything = least_squares_graph(X, 0.1, power=1, q=100, normalize=False)
     assert_allclose(everything.toarray(), codes + codes.T, rtol=1e-9)
 
 
@@ -81,7 +84,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options", [{"alpha": 0.0}, {"power": 0}, {"q": 0}, {"zero_diagonal": 2}], ids=str
+    "options", [{"alpha": 0.0}, {"power": 0}, {"q": 0}, {"normalize": 2}], ids=str
 )
 def test_bad_parameters(options):
     (name,) = options

@@ -83,8 +83,8 @@ def test_independent_subspaces_of_any_dimension_are_found(dims, q):
     assert clustering_error(labels, model.labels_) == 0
     if q is None:
         assert model.rank_ == sum(dims)
-    assert model.rank_ == min(model.cuts_, key=model.cuts_.get)
-    assert max(model.cuts_) == sum(dims)
+    assert model.rank_ == model.ranks_[np.argmin(model.cuts_)]
+    assert max(model.ranks_) == sum(dims)
 
 
 def test_the_number_of_clusters():

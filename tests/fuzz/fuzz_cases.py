@@ -103,7 +103,7 @@ SPACES = {
     baselines.LeastSquaresSubspaceClustering: GRAPH
     | {
         "alpha": (1e-6, 0.1, 1e3), "power": (1.0, 4.0), "q": (None, 1, 3),
-        "zero_diagonal": (True, False),
+        "normalize": (True, False),
     },
     baselines.EnsembleKSubspaces: GRAPH
     | {"n_runs": (5,), "n_iter": (0, 3), "q": (None, 1, 3)},

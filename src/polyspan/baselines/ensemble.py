@@ -92,7 +92,7 @@ def co_association_graph(
     dim : int
         Dimension of the subspaces of the runs.
     q : int or None, default=None
-        Entries kept of every row. None: a fourth of the mean cluster size, at least 3.
+        Entries kept of every row. None: a tenth of the mean cluster size, at least 6.
     """
     if q is None:
         q = default_neighbours(len(X), n_clusters)
@@ -101,8 +101,8 @@ def co_association_graph(
 
 
 def default_neighbours(n: int, n_clusters: int) -> int:
-    """Return a fourth of the mean cluster size, at least 3."""
-    return max(3, math.ceil(n / (4 * n_clusters)))
+    """Return a tenth of the mean cluster size, at least 6."""
+    return max(6, math.ceil(n / (10 * n_clusters)))
 
 
 class EnsembleKSubspaces(GraphClustering):
@@ -124,7 +124,7 @@ class EnsembleKSubspaces(GraphClustering):
     n_iter : int, default=10
         Steps of every run.
     q : int or None, default=None
-        Frequencies kept of every sample. None: a fourth of the mean cluster size, at least 3.
+        Frequencies kept of every sample. None: a tenth of the mean cluster size, at least 6.
     max_subspaces, assign_labels, center, random_state
         As for `SparseSubspaceClustering`.
 

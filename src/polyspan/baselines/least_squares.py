@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from polyspan._sklearn import Interval
-from polyspan.baselines.base import GraphClustering
+from polyspan.baselines.base import GraphClustering, unit_rows
 from polyspan.baselines.row_products import largest_of_rows
 
 
@@ -53,23 +53,28 @@ def least_squares_codes(X: np.ndarray, alpha: float, *, zero_diagonal: bool = Tr
 
 def least_squares_graph(
     X: np.ndarray,
-    alpha: float = 0.1,
+    alpha: float = 1.0,
     *,
     power: float = 2.0,
-    q: int | None = None,
-    zero_diagonal: bool = True,
+    q: int | None = 8,
+    normalize: bool = True,
 ) -> scipy.sparse.csr_array:
-    """Return W + Wᵀ for the absolute least-squares codes W = |C|ᵖ, p the power.
+    """Return W + Wᵀ for absolute least-squares codes W = |C|ᵖ, p the power.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         Rows of norm 1.
-    q : int or None, default=None
+    q : int or None, default=8
         Number of entries kept of every code, the largest. None: all, n_samples² numbers.
+    normalize : bool, default=True
+        Whether C_ij is H_ij/√(H_iiH_jj), H = XXᵀ(XXᵀ + αI)⁻¹, which is a cosine. False: C has the
+        codes themselves, with a zero diagonal.
     """
     factor, rest = ridge_factor(np.asarray(X, dtype=np.float64), alpha)
-    scale = 1.0 / rest if zero_diagonal else np.ones_like(rest)
+    if normalize:
+        factor = unit_rows(factor)
+    scale = np.ones_like(rest) if normalize else 1.0 / rest
 
     def rows_of(which: slice) -> np.ndarray:
         block = np.abs(factor[which] @ factor.T) * scale[which, None]
@@ -83,22 +88,26 @@ class LeastSquaresSubspaceClustering(GraphClustering):
 
     .. math:: \min_C \|Y - CY\|^2 + \alpha \|C\|^2 \quad (\mathrm{diag}(C) = 0)
 
-    has a closed form (Lu, Min, Zhao, Zhu, Huang and Yan, 2012). The graph is
-    :math:`|C|^p + (|C|^p)^T`.
+    has a closed form (Lu, Min, Zhao, Zhu, Huang and Yan, 2012). The absolute values of C are the
+    graph that is clustered: by default after scaling and with the largest of every row alone,
+    which the paper does not do, and which real data need.
 
     Parameters
     ----------
     n_subspaces : int or None, default=3
         None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
     subspace_dim : int, default=1
-    alpha : float, default=0.1
+    alpha : float, default=1.0
         Weight of the squared codes, for samples of norm 1.
     power : float, default=2.0
-        p: larger values weaken small coefficients, which join different subspaces.
-    q : int or None, default=None
-        Number of coefficients kept of every code, the largest. None: all.
-    zero_diagonal : bool, default=True
-        Whether a sample may not be used for itself.
+        Power of the absolute values: larger ones weaken small coefficients, which join different
+        subspaces.
+    q : int or None, default=8
+        Number of coefficients kept of every sample, the largest. None: all.
+    normalize : bool, default=True
+        Whether coefficients are scaled to cosines: without the condition on the diagonal
+        C = AAᵀ, and :math:`\langle a_i, a_j \rangle` is divided by the norms of both rows. False
+        with `power=1, q=None` is the method of the paper.
     max_subspaces, assign_labels, center, random_state
         As for `SparseSubspaceClustering`.
 
@@ -129,7 +138,7 @@ class LeastSquaresSubspaceClustering(GraphClustering):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "power": [Interval(Real, 0, None, closed="neither")],
         "q": [Interval(Integral, 1, None, closed="left"), None],
-        "zero_diagonal": ["boolean"],
+        "normalize": ["boolean"],
     }
 
     def __init__(
@@ -137,10 +146,10 @@ class LeastSquaresSubspaceClustering(GraphClustering):
         n_subspaces: int | None = 3,
         subspace_dim: int = 1,
         *,
-        alpha: float = 0.1,
+        alpha: float = 1.0,
         power: float = 2.0,
-        q: int | None = None,
-        zero_diagonal: bool = True,
+        q: int | None = 8,
+        normalize: bool = True,
         max_subspaces: int = 10,
         assign_labels: str = "kmeans",
         center: bool = False,
@@ -151,7 +160,7 @@ class LeastSquaresSubspaceClustering(GraphClustering):
         self.alpha = alpha
         self.power = power
         self.q = q
-        self.zero_diagonal = zero_diagonal
+        self.normalize = normalize
         self.max_subspaces = max_subspaces
         self.assign_labels = assign_labels
         self.center = center
@@ -159,5 +168,5 @@ class LeastSquaresSubspaceClustering(GraphClustering):
 
     def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
         return least_squares_graph(
-            X, self.alpha, power=self.power, q=self.q, zero_diagonal=self.zero_diagonal
+            X, self.alpha, power=self.power, q=self.q, normalize=self.normalize
         )

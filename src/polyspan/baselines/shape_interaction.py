@@ -24,7 +24,7 @@ from polyspan.kernel.starts import KMEANS_STARTS, least_eigenvectors
 #: Candidate ranks where the number of clusters is unknown.
 RANKS = (4, 6, 9, 13, 18, 27, 40, 60, 90)
 #: Candidate ranks in multiples of the number of clusters.
-STEPS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
+STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0)
 # A graph of this many ranks for each cluster at least can show so many clusters.
 RANKS_PER_CLUSTER = 1.5
 # Added to the gap of a spectrum: a graph without one is not chosen, but has a value.
@@ -107,8 +107,9 @@ class RobustShapeInteraction(GraphClustering):
         None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
     subspace_dim : int, default=1
     ranks : sequence of int or None, default=None
-        Candidates. None: n_subspaces times 1 to 4, in steps of a half; for an unknown number
-        4, 6, 9, 13 and so on up to four times `max_subspaces`.
+        Candidates. None: n_subspaces times 1, 1.5, 2, 3, 4, 6 and 9 (the paper stops at 4, which
+        is too low for faces); for an unknown number 4, 6, 9, 13 and so on up to nine times
+        `max_subspaces`. None of these is above half of the number of samples.
     power : float, default=4.0
         p: larger values weaken edges between different subspaces.
     q : int or None, default=None
@@ -120,8 +121,10 @@ class RobustShapeInteraction(GraphClustering):
     ----------
     rank_ : int
         Rank that was taken.
-    cuts_ : dict
-        What was compared: for every rank the normalised cut over the gap.
+    ranks_ : ndarray of shape (n_candidates,)
+        Candidate ranks.
+    cuts_ : ndarray of shape (n_candidates,)
+        What was compared: the normalised cut over the gap, of every candidate.
     labels_, affinity_, bases_, mean_, n_subspaces_, n_features_in_
         As for `SparseSubspaceClustering`.
 
@@ -176,13 +179,14 @@ class RobustShapeInteraction(GraphClustering):
 
     def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
         U = left_singular_vectors(np.asarray(X, dtype=np.float64))
-        best, self.cuts_ = scipy.sparse.csr_array((len(X), len(X))), {}
-        self.rank_ = 0
-        for rank in self._candidates(U.shape[1]):
+        ranks = self._candidates(*U.shape)
+        cuts: list[float] = []
+        for rank in ranks:
             graph = shape_interaction_graph(U, rank, power=self.power, q=self.q)
-            self.cuts_[rank] = self._compared(graph, rank, seed)
-            if rank == min(self.cuts_, key=self.cuts_.__getitem__):
+            cuts.append(self._compared(graph, rank, seed))
+            if cuts[-1] == min(cuts) and cuts.count(cuts[-1]) == 1:  # the first of equal ones
                 best, self.rank_ = graph, rank
+        self.ranks_, self.cuts_ = np.asarray(ranks), np.asarray(cuts)
         return best
 
     def _compared(self, graph: scipy.sparse.csr_array, rank: int, seed: int) -> float:
@@ -198,8 +202,8 @@ class RobustShapeInteraction(GraphClustering):
         shown = max(1, int(rank / RANKS_PER_CLUSTER))
         return min(super()._most_clusters(n_samples), shown)
 
-    def _candidates(self, largest: int) -> list[int]:
-        """Return the candidate ranks, none above that of the samples."""
+    def _candidates(self, n_samples: int, largest: int) -> list[int]:
+        """Return the candidate ranks, none above the rank of the samples."""
         if self.ranks is not None:
             given = np.asarray(self.ranks)
             if given.ndim != 1 or not given.size or given.dtype.kind not in "iu" or min(given) < 1:
@@ -208,7 +212,10 @@ class RobustShapeInteraction(GraphClustering):
                 )
             ranks = given.tolist()
         elif self.n_subspaces is None:
-            ranks = [rank for rank in RANKS if rank <= 4 * self.max_subspaces] or [RANKS[0]]
+            ranks = [rank for rank in RANKS if rank <= STEPS[-1] * self.max_subspaces]
         else:
             ranks = [math.ceil(c * self.n_subspaces) for c in STEPS]
+        if self.ranks is None:
+            # At the rank N the rows are orthogonal whatever the subspaces are.
+            ranks = [rank for rank in ranks if rank <= n_samples / 2] or ranks[:1]
         return sorted({min(int(rank), largest) for rank in ranks})
