@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import refuse_missing, validate_samples, warn_user
@@ -25,6 +26,7 @@ from polyspan.clustering.graphs import (
     subspace_graphs,
 )
 from polyspan.clustering.number import candidate_graphs, evidence
+from polyspan.clustering.summary import Fitted, summarise
 from polyspan.inputs import require_numpy
 from polyspan.union.linear import LinearUnion
 
@@ -82,7 +84,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     mean_ : ndarray of shape (n_features,)
         Zero: subspaces go through the origin.
     members_ : dict of arrays
-        "graph" (names), "gap", "weight", each (n_graphs,), and "labels" (n_graphs, n_samples).
+        "graph" (names), "gap", "weight", each (n_graphs,), "labels" (n_graphs, n_samples), and
+        "values" (n_graphs, n_clusters + 1), the leading eigenvalues of each graph.
     evidence_ : ndarray of shape (max_clusters - 1,)
         Evidence for 2, 3, … clusters; only if `n_clusters` is None.
 
@@ -214,17 +217,42 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.bases_, self.subspace_dims_ = bases_of(X, labels, n_clusters)
         self.mean_ = np.zeros(X.shape[1], dtype=X.dtype)
         renamed = [matched(member.labels, labels, n_clusters) for member in members]
+        width = min(n_clusters + 1, len(X))
         self.members_ = {
             "graph": np.array([member.name for member in members]),
             "gap": np.array([member.gap for member in members]),
             "weight": np.array([member.weight for member in members]),
             "labels": np.array(renamed, dtype=np.int64).reshape(len(members), len(X)),
+            "values": np.array([m.values for m in members]).reshape(len(members), width),
         }
 
     @property
     def separates_(self) -> bool:
         """Whether the data look like a union of subspaces."""
         return bool(self.certainty_ >= UNSURE)
+
+    def summary(self) -> str:
+        """Return in plain words what was found, how sure it is, and what to do next.
+
+        Returns
+        -------
+        text : str
+            Some lines: number, sizes and dimensions of the clusters, the certainty and what it is
+            worth, which graphs agree, which samples are unsure.
+        """
+        check_is_fitted(self, "bases_")
+        return summarise(
+            Fitted(
+                labels=self.labels_,
+                confidence=self.confidence_,
+                certainty=self.certainty_,
+                source=self.source_,
+                dims=self.subspace_dims_,
+                members=self.members_,
+                evidence=getattr(self, "evidence_", None),
+                number_given=self.n_clusters is not None,
+            )
+        )
 
     def _predict_others(self, X: np.ndarray, chosen: np.ndarray) -> None:
         """Label all samples: those that were clustered, and the others by their subspace."""
