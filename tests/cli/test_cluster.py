@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from polyspan.cli.cluster import counts_rows
 from polyspan.clustering import SubspaceClustering
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.metrics import clustering_error
@@ -77,6 +78,23 @@ def test_counters_of_rows_are_passed_over_and_kept_as_they_are_written(run):
     assert list(pd.read_csv("m.csv").columns) == ["label", "cluster_label", "confidence"]
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "counts"),
+    [
+        ("x", [3, 4, 5, 6], True),
+        ("x", [3, 5, 4, 6], False),
+        ("ID ", [3, 5, 4, 6], True),
+        ("unnamed_0", [3, 5, 4, 6], True),
+        ("id", [3, 5, 5, 6], False),
+        ("id", [3.5, 4.5, 5.5, 6.5], False),
+        ("id", [3, 4, 5, np.nan], False),
+        ("id", [3, 4], False),
+    ],
+)
+def test_what_counts_rows(name, values, counts):
+    assert counts_rows(np.array(values, dtype=float), name) is counts
+
+
 def test_a_file_without_names_and_with_an_empty_column(run, tmp_path):
     frame = table(nr=range(50))
     frame["never"] = np.nan
@@ -123,8 +141,11 @@ def test_a_figure_is_written_beside_the_labels_or_nothing_is(run, tmp_path):
     assert not (tmp_path / "l.csv").exists()
     assert run(*words, "--plot", "p.gif").exit_code == 1
     assert "must end in .png, .pdf, .svg" in run(*words, "--plot", "p.gif").output
-    same = ("cluster", "t.npy", "-o", "p.csv", "--plot", "p.csv")
-    assert run(*same).exit_code == 1
+    (tmp_path / "p.png").unlink()
+    (tmp_path / "p.png").symlink_to("l.csv")
+    done = run(*words, "--plot", "p.png")
+    assert done.exit_code == 1
+    assert "-o and --plot are the same file, l.csv" in done.output
 
 
 @pytest.mark.parametrize(

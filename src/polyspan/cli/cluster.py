@@ -31,8 +31,8 @@ from polyspan.files import atomic_write, same_file
 
 #: Formats of the figure.
 FIGURES = (".png", ".pdf", ".svg")
-#: Columns that count the rows where they hold different whole numbers.
-COUNTERS = {"id", "index", "row", "unnamed: 0"}
+#: Columns of these names, or without a name, count the rows where all their numbers differ.
+COUNTERS = ("id", "index", "row")
 
 
 @command("cluster", panel=PANEL, epilog="polyspan cluster table.csv -o labels.csv")
@@ -149,15 +149,16 @@ def _counters(table: Table) -> list[int]:
     """Return which columns count the rows: they would be a direction of their own."""
     if table.frame is None:
         return []
-    return [j for j, name in enumerate(_names(table)) if _counts(table.X[:, j], name)]
+    return [j for j, name in enumerate(_names(table)) if counts_rows(table.X[:, j], name)]
 
 
-def _counts(values: np.ndarray, name: str) -> bool:
+def counts_rows(values: np.ndarray, name: str) -> bool:
     """Tell whether a column counts rows: 7, 8, 9, … or, where its name says so, in any order."""
     if np.isnan(values).any() or (values != np.rint(values)).any() or len(values) < 3:
         return False
-    named = name.strip().lower() in COUNTERS and len(np.unique(values)) == len(values)
-    return named or bool((np.diff(values) == 1).all())
+    named = name.strip().lower() in COUNTERS or name.startswith("unnamed_")
+    different = named and len(np.unique(values)) == len(values)
+    return different or bool((np.diff(values) == 1).all())
 
 
 def _carried(table: Table, chosen: bool) -> list[int]:

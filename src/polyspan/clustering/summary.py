@@ -107,7 +107,7 @@ def _confidence(fitted: Fitted) -> str:
 
 
 def _unsure(fitted: Fitted) -> str:
-    """Name the least sure samples, and the cluster with most of them."""
+    """Name the least sure samples, and the cluster with most of them for its size."""
     unsure = np.flatnonzero(fitted.confidence < UNSURE_SAMPLE)
     if not len(unsure):
         return "No sample has a confidence below .5."
@@ -120,7 +120,7 @@ def _unsure(fitted: Fitted) -> str:
     worst = int(np.argmax(shares))
     return (
         f"{len(unsure)} {have} a confidence below .5, the least sure first: {first_ten(order)}. "
-        f"Most of them for its size has cluster {worst}: {shares[worst]:.0%}."
+        f"Cluster {worst} has the largest share of them: {shares[worst]:.0%} of its samples."
     )
 
 
