@@ -142,7 +142,7 @@ def _names(table: Table) -> tuple[str, ...]:
 
 def _empty(table: Table) -> list[int]:
     """Return which columns have no entry: nothing could fill them."""
-    return np.flatnonzero(np.isnan(table.X).all(axis=0)).tolist()
+    return [int(j) for j in np.flatnonzero(np.isnan(table.X).all(axis=0))]
 
 
 def _counters(table: Table) -> list[int]:
