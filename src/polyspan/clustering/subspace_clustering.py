@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import machine_epsilon, power_of_two_scale
@@ -19,6 +20,7 @@ from polyspan.clustering.duplicates import distinct_samples, with_copies
 from polyspan.clustering.graphs import Coordinates
 from polyspan.clustering.members import EXTRA, member_graphs, most_members
 from polyspan.clustering.number import candidate_graphs, evidence
+from polyspan.clustering.summary import Fitted, summarise
 from polyspan.clustering.verdict import UNSURE, complaints, verdict
 from polyspan.inputs import require_numpy
 from polyspan.progress import FitProgress
@@ -272,6 +274,29 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def separates_(self) -> bool:
         """Whether the data look like a union of subspaces."""
         return bool(self.certainty_ >= UNSURE)
+
+    def summary(self) -> str:
+        """Return in plain words what was found, how sure it is, and what to do next.
+
+        Returns
+        -------
+        text : str
+            Some lines: number, sizes and dimensions of the clusters, the certainty and what it is
+            worth, which graphs agree, which samples are unsure.
+        """
+        check_is_fitted(self, "bases_")
+        return summarise(
+            Fitted(
+                labels=self.labels_,
+                confidence=self.confidence_,
+                certainty=self.certainty_,
+                source=self.source_,
+                dims=self.subspace_dims_,
+                members=self.members_,
+                evidence=getattr(self, "evidence_", None),
+                number_given=self.n_clusters is not None,
+            )
+        )
 
     def _predict_others(self, X: np.ndarray, chosen: np.ndarray) -> None:
         """Label all samples: those that were clustered, and the others by their subspace."""
