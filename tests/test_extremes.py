@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceImputer
+from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceImputer, SubspaceMixture
 from polyspan.baselines import GROUSE
 from polyspan.checks import lowest_finite
 from polyspan.geometry import is_orthonormal
@@ -41,6 +41,13 @@ def test_grouse_says_where_steps_are_not_finite():
 def test_kernel_values_that_are_not_finite(options):
     with pytest.raises(ValueError, match="kernel values are not finite: scale X"):
         MCKUSaL(2, 2, random_state=0, **options).fit(SPREAD)
+
+
+def test_kernel_values_whose_sums_are_not_finite():
+    with pytest.raises(ValueError, match="kernel values are not finite: scale X"):
+        MCKUSaL(1, 2, kernel="linear", random_state=0).fit(
+            9e153 * X / np.linalg.norm(X, axis=1).max()
+        )
 
 
 def test_prediction_of_rows_of_all_sizes_with_holes():
@@ -114,3 +121,34 @@ def test_labels_that_go_round_end_the_run():
     assert model.n_iter_ < 100
     assert not model.converged_
     assert_allclose(model.objective_, min(model.objective_history_), rtol=1e-9)
+
+
+def test_a_feature_that_is_seen_in_no_row_that_is_learned_from():
+    holes = np.full((12, 5), np.nan)
+    holes[:8, :3] = RNG.standard_normal((8, 3))
+    holes[8:, 3:] = RNG.standard_normal((4, 2))
+    with pytest.raises(ValueError, match=r"never observed in a row with more than subspace_dim=2"):
+        RobustMiCUSaL(1, 2, random_state=0).fit(holes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_mixture_of_fewer_rows_than_features_in_float32(seed):
+    # Hardly any noise is left: the systems of features that were seen once are singular.
+    rng = np.random.RandomState(seed)
+    few = rng.standard_normal((6, 60)).astype(np.float32)
+    few[rng.random_sample(few.shape) < 0.2] = np.nan
+    few = few[:, ~np.isnan(few).all(axis=0)]
+    model = SubspaceMixture(
+        2, 1, closeness=0.0, noise="subspace", center=False, n_init=2, anneal_steps=3,
+        max_iter=10, random_state=0,
+    )  # fmt: skip
+    assert np.isfinite(model.fit(few).bases_).all()
+
+
+def test_rows_much_nearer_to_a_huge_mean_than_it_is_to_zero():
+    holes = np.tile(2.0**558 * np.round(8 * X[:1]), (8, 1))  # few bits: their mean is exact
+    holes[:, 0] = 1e-177 * np.arange(8)
+    holes[::2, 1] = np.nan
+    model = RobustMiCUSaL(1, 1, center=True, random_state=0).fit(holes)
+    assert np.isfinite(model.transform(holes)).all()
+    assert_allclose(model.reconstruct(holes)[:, 2:], holes[:, 2:])

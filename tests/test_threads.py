@@ -1,6 +1,8 @@
 """BLAS threads: limited while some caller needs it, restored by the last one."""
 
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -49,6 +51,40 @@ def test_many_threads_at_once():
     assert blas_threads() == {2}
 
 
+def test_a_thread_limits_and_restores_what_another_controls():
+    seen = []
+
+    def work():
+        with limit_threads(1.0):
+            seen.append(blas_threads())
+        seen.append(blas_threads())
+
+    with limit_threads(1.0):  # of this thread, which begins
+        pass
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [{1}, {2}]
+
+
+def test_the_last_thread_restores_what_the_first_has_set():
+    entered, left = threading.Event(), threading.Event()
+
+    def work():
+        with limit_threads(1.0):
+            entered.set()
+            left.wait()
+
+    with limit_threads(1.0):
+        thread = threading.Thread(target=work)
+        thread.start()
+        entered.wait()
+    assert blas_threads() == {1}
+    left.set()
+    thread.join()
+    assert blas_threads() == {2}
+
+
 def test_an_error_inside_restores_them():
     with pytest.raises(KeyError), limit_threads(1.0):
         raise KeyError
@@ -74,3 +110,29 @@ def test_a_forked_process_begins_anew():
             os._exit(0 if inside and blas_threads() == {2} else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert blas_threads() == {2}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+def test_a_spectral_start_in_a_process_that_is_forked_after_others_used_threads():
+    # In a process of its own: OpenMP threads of other tests would stay.
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True,
+        check=False, timeout=120, env=os.environ | {"OMP_NUM_THREADS": "2"},
+    )  # fmt: skip
+    assert done.stdout == "fitted\n", done.stderr
+
+
+FORKED = """
+import os
+import numpy as np
+from sklearn.cluster import KMeans
+from polyspan import MCKUSaL
+X = np.random.RandomState(0).standard_normal((600, 5))
+KMeans(2, n_init=1).fit(X)
+child = os.fork()
+if child == 0:
+    MCKUSaL(2, 2, kernel="rbf", max_iter=2, random_state=0).fit(X)
+    print("fitted", flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""

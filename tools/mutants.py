@@ -52,8 +52,11 @@ def places(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _judged(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield nodes, but not those of compiled functions, type hints and docstrings."""
+    """Yield nodes, but not those of compiled functions, type hints, decorators and docstrings."""
+    decorators = getattr(node, "decorator_list", [])
     for child in ast.iter_child_nodes(node):
+        if child in decorators:
+            continue
         if isinstance(child, ast.FunctionDef):
             if any("njit" in ast.unparse(one) for one in child.decorator_list):
                 continue
@@ -122,12 +125,35 @@ def tests_by_line(folder: Path) -> dict[str, dict[int, list[str]]]:
     return {name: {int(k): v for k, v in lines.items()} for name, lines in read.items()}
 
 
+def users_of(source: str, line: int, lines: dict[int, list[str]]) -> list[str]:
+    """Return the tests that run a line.
+
+    Of a constant or a default value, which is read at import, those of its users.
+    """
+    if lines.get(line):
+        return lines[line]
+    tree = ast.parse(source)
+    names = {
+        node.id
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        and statement.lineno <= line <= (statement.end_lineno or line)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    used = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in names]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
+            used += [one.lineno for one in node.body]
+    return list(dict.fromkeys(test for where in used for test in lines.get(where, [])))
+
+
 def judge(tree: Path, name: str, index: int, lines: dict[int, list[str]]) -> dict[str, Any]:
     """Run one mutant in a copy of the tree."""
     path = tree / "src/polyspan" / name
     original = (ROOT / "src/polyspan" / name).read_text()
     mutant, line, what = mutate(original, index)
-    tests = lines.get(line, [])[:MOST_TESTS]
+    tests = users_of(original, line, lines)[:MOST_TESTS]
     outcome = "survived" if tests else "not run"
     if tests:
         path.write_text(mutant)
@@ -153,6 +179,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="run once more what survived")
     parser.add_argument("--out", type=Path, default=ROOT / "build/mutants")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -168,6 +195,11 @@ def main() -> None:
     drawn = random.Random(options.seed).sample(every, min(options.n, len(every)))
     kept = options.out / f"outcomes-{options.seed}.jsonl"
     known = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    if options.again:  # after tests were added; the code must be what it was
+        known = [one for one in known if one["outcome"] == "killed"]
+        kept.write_text("".join(json.dumps(one) + "\n" for one in known))
+        (options.out / "lines.json").unlink()
+        lines = tests_by_line(options.out)
     done = {(one["file"], one["index"]) for one in known}
     with tempfile.TemporaryDirectory() as folder:
         trees: Queue[Path] = Queue()

@@ -24,7 +24,7 @@ from array_api_compat import (
     to_device,
 )
 from array_api_compat import device as device
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 #: An array of any namespace that follows the array API standard.
 Array = Any
@@ -214,7 +214,9 @@ class _OneThread:
             if self._pools is None:  # looking for the loaded libraries takes milliseconds
                 self._pools = ThreadpoolController()
             if not self._callers:
+                _give_up_control()
                 self._limit = self._pools.limit(limits=1, user_api="blas")
+                _give_up_control()
             self._callers += 1
         try:
             yield
@@ -222,14 +224,29 @@ class _OneThread:
             with self._lock:
                 self._callers -= 1
                 if not self._callers:
-                    self._limit.restore_original_limits()
+                    self._restore()
+
+    def _restore(self) -> None:
+        _give_up_control()
+        self._limit.restore_original_limits()
+        _give_up_control()
 
     def forget(self) -> None:
         """Begin anew in a forked process, where the callers of its parent do not run."""
         self._lock = Lock()
         if self._callers:
             self._callers = 0
-            self._limit.restore_original_limits()
+            self._restore()
+
+
+def _give_up_control() -> None:
+    """Let every thread change the number of BLAS threads.
+
+    In new versions of threadpoolctl (3.8) the first thread that changes it is the only one that
+    can; calls of all others do nothing. Here the last thread restores what the first has set.
+    """
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
 _one_thread = _OneThread()
@@ -246,6 +263,21 @@ def limit_threads(work: float, n_parallel: int = 1) -> AbstractContextManager[An
     if work >= SMALL_WORK and n_parallel == 1:
         return nullcontext()
     return _one_thread()
+
+
+def one_openmp_thread() -> AbstractContextManager[Any]:
+    """Return a context with one OpenMP thread, for scikit-learn's k-means and neighbours.
+
+    Where a process has used several, OpenMP of GNU hangs in the processes that are forked from it.
+    The limit is that of the calling thread.
+    """
+    limiter: AbstractContextManager[Any] = _openmp_pools().limit(limits=1)
+    return limiter
+
+
+@cache
+def _openmp_pools() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
 
 
 @cache

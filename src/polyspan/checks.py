@@ -81,8 +81,9 @@ def validate_samples(
     # A stream may not be fitted yet, if its first batches had too few samples.
     if not reset and method != "partial_fit":
         check_is_fitted(estimator)
-        require_dispatch(**{fitted: getattr(estimator, fitted)})  # of a fit under the switch
-        check_same_namespace(X, estimator, attribute=fitted, method=method)
+        if hasattr(estimator, fitted):  # what a callback sees during a fit has no such array yet
+            require_dispatch(**{fitted: getattr(estimator, fitted)})  # of a fit under the switch
+            check_same_namespace(X, estimator, attribute=fitted, method=method)
     _check_support(estimator, X, method)
     xp, _ = get_namespace(X)
     dtypes = [xp.float64] if double else [xp.float64, xp.float32]
@@ -207,15 +208,20 @@ def check_subspace_dim(subspace_dim: int, n_features: int) -> None:
         )
 
 
-def check_columns_observed(missing: Array) -> None:
-    """Raise an error where a feature was observed in no sample."""
+def check_columns_observed(missing: Array, too_few: int = 0) -> None:
+    """Raise an error where a feature was observed in no sample.
+
+    Where rows with at most `too_few` observed entries are not learned from, `missing` is that of
+    all others.
+    """
     xp = namespace(missing)
     never = np.flatnonzero(to_numpy(xp.all(missing, axis=0)))
     if len(never) == missing.shape[1]:
         raise ValueError("all entries of X are NaN: there is nothing to learn from")
     if len(never):
+        where = f" in a row with more than subspace_dim={too_few} entries" if too_few else ""
         raise ValueError(
-            f"{len(never)} of {missing.shape[1]} columns of X are never observed "
+            f"{len(never)} of {missing.shape[1]} columns of X are never observed{where} "
             f"(columns {first_ten(never)}): leave them out"
         )
 

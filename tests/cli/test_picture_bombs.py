@@ -73,7 +73,7 @@ CHUNKS = {
 
 
 READER = """
-import json, resource, sys
+import json, sys
 from pathlib import Path
 import imagecodecs, tifffile
 from polyspan.cli.errors import CommandError
@@ -85,7 +85,9 @@ for path in map(Path, sys.argv[1:]):
         code, said = 0, ""
     except CommandError as error:
         code, said = int(error.code), str(error)
-    most = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Of this program alone: `ru_maxrss` begins with that of the process which started it.
+    status = Path("/proc/self/status").read_text()
+    most = 1024 * int(status.split("VmHWM:")[1].split()[0])
     print(json.dumps([path.name, code, said, most]))
 """
 

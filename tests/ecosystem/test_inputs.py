@@ -189,11 +189,11 @@ def test_columns_that_are_no_matter_are_not_named():
 
 MIXTURE = SubspaceMixture(2, 2, random_state=0).fit(X)
 PARAMETERS = [
-    ("share", lambda v: mask_entries(X, v), ("0.1", None, [0.1], 1.0, -0.1, np.nan)),
+    ("fraction", lambda v: mask_entries(X, v), ("0.1", None, [0.1], 1.0, -0.1, np.nan)),
     ("pattern", lambda v: mask_entries(X, 0.1, pattern=v), ("rows", 1, None)),
     (
-        "share",
-        lambda v: model_selection.masked_entry_score(MODEL, X, share=v),
+        "fraction",
+        lambda v: model_selection.masked_entry_score(MODEL, X, fraction=v),
         ("0.1", None, 0, 1, [0.1]),
     ),
     ("k1", lambda v: metrics.estimate_dimension(X, k1=v), ("6", 6.0, None, 2, [6])),

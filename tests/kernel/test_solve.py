@@ -22,7 +22,11 @@ from polyspan.kernel._solve.alternation import (
     refill_empty,
 )
 from polyspan.kernel._solve.factor import Factor, leading_directions, updated_directions
-from polyspan.kernel._solve.leave_one_out import _residuals, leave_one_out_labels
+from polyspan.kernel._solve.leave_one_out import (
+    _residuals,
+    explicit_coordinates,
+    leave_one_out_labels,
+)
 from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop, squared_distance
 from polyspan.kernel.functions import Kernel, feature_distances
 from polyspan.kernel.starts import neighbour_graph, spectral_labels
@@ -163,6 +167,7 @@ def test_an_empty_cluster_is_refilled_where_that_helps():
     alone = alternate(G, np.zeros(60, dtype=int), 2, rules)
     assert np.bincount(alone.labels, minlength=2)[1] == 0
     found = refill_empty(G, alone, 2, rules)
+    assert len(found.history) == found.n_iter + 2  # of two runs, each with its start
     assert found.objective < alone.objective
     assert min((found.labels == truth).mean(), (found.labels != truth).mean()) == 0
     assert (np.diff(found.history) <= 1e-9).all()
@@ -207,6 +212,23 @@ def test_leave_one_out_labels_where_plain_ones_fail():
     assert np.isfinite(found.criterion)
     flat = leave_one_out_labels(np.zeros((6, 2)), np.arange(6) % 2, 2, 1)
     assert np.isfinite(flat.criterion)
+
+
+def test_leave_one_out_repairs_labels_of_three_subspaces():
+    rng = np.random.RandomState(7)
+    bases = draw_bases((3, 40, 3), rng)
+    Z = np.concatenate([rng.standard_normal((20, 3)) @ basis.T for basis in bases])
+    Z += 0.02 * rng.standard_normal(Z.shape)
+    truth = np.repeat([0, 1, 2], 20)
+    start = truth.copy()
+    start[::5] = (start[::5] + 1) % 3
+    found = leave_one_out_labels(Z, start, 3, 3)
+    assert np.array_equal(found.labels, truth)
+    assert found.settled
+
+
+def test_coordinates_of_a_kernel_that_is_zero():
+    assert np.array_equal(explicit_coordinates(np.zeros((4, 4)), 1.0), np.zeros((4, 1)))
 
 
 def test_leave_one_out_counts_the_mean_of_an_affine_cluster():

@@ -194,7 +194,7 @@ def test_odd_input():
         SubspaceMixture(9, 1).fit(X[:5])
     with pytest.raises(ValueError, match="smaller than n_features=6"):
         SubspaceMixture(1, 6).fit(X)
-    with pytest.raises(ValueError, match="noise=-1"):
+    with pytest.raises(ValueError, match="'noise' parameter of reconstruct"):
         model.reconstruct(X, noise=-1)
     with pytest.raises(ValueError, match="'n_samples' parameter of sample must be an int"):
         model.sample(0)

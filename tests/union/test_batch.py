@@ -207,6 +207,13 @@ def test_affine_equals_single_fits(init, lam, subspace_dim):
     assert_equals_single(fit, X, 3, subspace_dim, **options)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_affine_problems_of_any_scale(scale):
+    X = scale * flats()
+    options = {"init": "anneal", "lam": 2.0 / scale**2, "random_state": 3, "affine": True}
+    assert_equals_single(fit_micusal(X, 3, 2, **options), X, 3, 2, **options)
+
+
 def test_affine_in_every_namespace(xp):
     X = flats(3)
     for s in (0, 2):

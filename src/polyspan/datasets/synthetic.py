@@ -97,7 +97,7 @@ def make_union_of_subspaces(
     test_sizes = sizes if test_sizes is None else _check_sizes("test_sizes", test_sizes)
     test_noise = noise if test_noise is None else test_noise
     if len(test_sizes) != len(sizes):
-        raise ValueError(f"test_sizes={test_sizes} and sizes={sizes} need one length")
+        raise ValueError(f"test_sizes={test_sizes} and sizes={sizes} need the same length")
     if subspace_dim >= n_features:
         raise ValueError(
             f"subspace_dim={subspace_dim} must be at least 1 and below n_features={n_features}"

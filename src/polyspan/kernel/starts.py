@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from polyspan._sklearn import cluster_qr, plain_settings
-from polyspan.arrays import Array, to_numpy
+from polyspan.arrays import Array, one_openmp_thread, to_numpy
 from polyspan.checks import warn_user
 from polyspan.inputs import require_dispatch
 from polyspan.kernel._solve.alternation import KernelRules
@@ -200,7 +200,7 @@ def cluster_graph(
     norms = np.linalg.norm(embedding, axis=1, keepdims=True)
     embedding = embedding / np.where(norms > 0, norms, 1.0)
     kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed)
-    with plain_settings():
+    with plain_settings(), one_openmp_thread():
         return np.asarray(kmeans.fit_predict(embedding), dtype=np.int64)
 
 

@@ -100,7 +100,7 @@ def read(model: LinearUnion, X: Any, dim: int, needs: Needs, *, copied: bool) ->
         check_extent(model, source, extent, allow_nan=model._takes_missing)
         n, n_learned = extent.n_rows, extent.n_learned
         if extent.n_missing:
-            check_columns_observed((extent.observed == 0)[None, :])
+            check_columns_observed((extent.observed == 0)[None, :], too_few)
         data = Data(
             X, source.n_features, n_learned, holes=extent.n_missing > 0, too_few=too_few,
             source=source, extent=extent,
@@ -117,6 +117,8 @@ def read(model: LinearUnion, X: Any, dim: int, needs: Needs, *, copied: bool) ->
         too_few = min(dim, m - 1)
         learned = holes.n_observed > too_few
         n_learned = int(xp.sum(xp.astype(learned, xp.int64)))
+        if 0 < n_learned < n:
+            check_columns_observed(holes.take(xp.nonzero(learned)[0]).missing, too_few)
         data = Data(
             X, m, n_learned, None if n_learned == n else learned, bool(xp.any(holes.missing))
         )

@@ -143,6 +143,31 @@ def test_a_step_that_falls_is_not_taken():
     assert found.stopped == "converged"
 
 
+def test_a_step_that_falls_by_rounding_is_taken():
+    values = iter([-1.0, -1.0 - 4e-16, -0.5, -0.5])
+
+    class Rounding:
+        n_entries = 10
+
+        def expect(self, gaussians, beta=1.0):
+            return next(values), None
+
+        def maximise(self, gaussians, sums, shrinkage):
+            return gaussians.with_noise(1.0)
+
+    start = draw_gaussians(np.random.default_rng(0), 1, 3, 1)
+    # A gain below 0 must not end the run before the monitor was asked.
+    seen = []
+    found = run_em(
+        Rounding(), start, Shrinkage(start, 0.0), max_iter=3, tol=-1.0,
+        monitor=lambda *step: seen.append(step[2]),
+    )  # fmt: skip
+    assert found.gaussians is not start
+    assert found.history == (-1.0, -1.0 - 4e-16, -0.5, -0.5)
+    assert seen == list(found.history[1:])
+    assert found.stopped == "max_iter"
+
+
 @pytest.mark.parametrize("kind", ["subspace", "shared", "fixed"])
 def test_the_exact_update_beats_its_neighbours(kind):
     rng = np.random.default_rng(1)

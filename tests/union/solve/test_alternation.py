@@ -17,7 +17,7 @@ from polyspan.union._solve.annealing import anneal, pooled_residual, temperature
 from polyspan.union._solve.leave_one_out import SMALLEST_SLACK, coefficient_scatter_block
 from polyspan.union._solve.observation import CompleteBlock
 from polyspan.union._solve.problem import prepare
-from polyspan.union._solve.shape import Linear
+from polyspan.union._solve.shape import Linear, point_closeness_product
 from polyspan.union._solve.sums import assign_block, member_mask
 
 
@@ -48,6 +48,15 @@ def test_annealing_in_other_namespaces(xp):
     assert history.shape == (9, 2)
     assert_allclose(np.asarray(history), plain)
     assert_allclose(np.asarray(found), expected, atol=1e-9)
+
+
+def test_annealing_ends_when_the_monitor_stops_every_start():
+    _, problem, bases = setting()
+    schedule = temperatures(0.1, 0.3, 0.05, 9)
+    _, history = anneal(problem, bases, schedule, monitor=lambda run, step, *rest: step >= 2)
+    assert history.shape == (3, 2)
+    _, history = anneal(problem, bases, schedule, monitor=lambda run, *rest: run == 0)
+    assert history.shape == (9, 2)  # the other start goes on
 
 
 def test_schedule_is_geometric():
@@ -253,3 +262,32 @@ def test_chunks_bound_memory():
     assert chunk_rows(10_000_000, 8) == 1
     assert chunk_rows(10, 8, 1_000_000) * 1_000_000 * 8 <= 66 << 20
     assert chunk_rows(4096, 8) == 512
+
+
+def test_pooled_residual_of_data_that_one_subspace_holds():
+    rng = np.random.RandomState(0)
+    basis = draw_bases((8, 2), rng)
+    problem, _ = prepare(rng.standard_normal((40, 2)) @ basis.T, 2.0, center=False)
+    residual, ritz, _ = pooled_residual(problem, draw_bases((8, 2), rng))
+    assert 0.0 <= residual < 1e-12 * problem.total
+    assert ritz.shape == (2,)
+
+
+@pytest.mark.parametrize("lam", [0.5, 8.0, float("inf")])
+def test_rounding_of_the_objective_grows_with_the_weight_of_the_residuals(lam):
+    X = np.random.RandomState(0).standard_normal((40, 8))
+    problem, _ = prepare(X, lam, center=False)
+    weight = 1.0 if np.isinf(lam) else lam
+    assert_allclose(problem.rounding, 4 * np.finfo(float).eps * weight * np.sum(X**2))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_closeness_of_points_is_semidefinite_and_no_larger_than_it_must(seed):
+    rng = np.random.RandomState(seed)
+    points, feet = rng.standard_normal((2, 3, 6))
+    found = point_closeness_product(points, feet, 3, np.tile(np.eye(6), (3, 1, 1)))
+    for matrix, c, foot in zip(found, points, feet, strict=True):
+        tilt = foot - 1.5 * c
+        bare = -np.outer(tilt, c) - np.outer(c, tilt)
+        assert_allclose(matrix - np.eye(6) * (matrix - bare)[0, 0], bare, atol=1e-12)
+        assert_allclose(np.linalg.eigvalsh(matrix)[0], 0.0, atol=1e-12)

@@ -125,6 +125,14 @@ def test_reasons_for_stopping():
     assert (asked.stopped, asked.n_iter) == ("callback", 0)
 
 
+def test_the_first_change_of_the_objective_can_end_the_loop():
+    values, missing, _ = data(n=30)
+    problem = problem_of(values, missing)
+    start = draw_bases((2, 12, 3), np.random.RandomState(5))
+    easy = GrouseRules(step_size=0.1, n_sweeps=2, max_iter=50, tol=float("inf"))
+    assert learn_by_grouse(problem, start, easy).n_iter == 1
+
+
 @pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
 def test_long_steps_keep_bases_orthonormal(scale):
     """Data that are not of norm 1: errors of the Gram matrix once grew until nothing was finite."""

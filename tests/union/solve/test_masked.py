@@ -291,3 +291,14 @@ def test_rows_without_enough_entries_are_left_out():
     assert np.array_equal(few.weights, expected.weights)
     assert np.array_equal(few.values[0][~np.isnan(X[0])], (2 * X[0] - 0.5)[~np.isnan(X[0])])
     assert MaskedBlock.of(X[[3, 5]], None, 1.0, 0.02, 1) is None
+
+
+def test_rows_with_too_few_entries_have_no_residual_whatever_rows_are_beside_them():
+    # Their systems are singular: an inverse that rows share would lose all digits.
+    bases = draw_bases((1, 1, 4, 2), np.random.RandomState(0))
+    X = np.full((200, 4), np.nan)
+    X[:, 3] = np.linspace(1.0, 2.0, len(X))
+    block = MaskedBlock.of(X, None, 1.0, 0.0, too_few=0)
+    assert block.shared is not None
+    gains = np.concatenate([fit.gains[0, 0] for fit in block.fits(bases, None)])
+    assert_allclose(gains, block.norms, rtol=1e-9)

@@ -110,6 +110,10 @@ class MaskedSamples:
         undetermined = np.ones(systems.shape[2])
         undetermined[:s] = not shrinkage.weight
         systems = systems + unobserved * moved_to(np.diag(undetermined), right, right.dtype)
+        # Few observed entries and hardly any noise make a system singular: the smallest lift of
+        # its diagonal that rounding does not take away again.
+        lift = moved_to(np.eye(systems.shape[2]), right, right.dtype)
+        systems = systems * (1.0 + 8.0 * float(xp.finfo(right.dtype).eps) * lift)
         fitted = xp.linalg.solve(systems, right[..., None])[..., 0]  # one small system per feature
         residual = squares - xp.sum(fitted * right)
         W = fitted[:, :s]
