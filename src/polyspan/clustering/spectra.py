@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from polyspan._sklearn import plain_settings
-from polyspan.arrays import Array, is_numpy, moved_to, to_numpy, transpose
+from polyspan.arrays import is_numpy, moved_to, to_numpy, transpose
 from polyspan.clustering.coordinates import unit_rows as unit_rows
 
 # Starts of k-means in an embedding, which has as few coordinates as there are clusters.
@@ -30,7 +30,7 @@ GAP_FLOOR = 0.003
 LEAST_ENTROPY = 0.5
 
 #: A symmetric affinity with a zero diagonal: a dense array of any namespace, or a sparse one.
-Graph = Array | scipy.sparse.csr_array
+Graph = Any
 
 
 @dataclass(frozen=True)

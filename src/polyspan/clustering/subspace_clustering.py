@@ -93,13 +93,14 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     does not count. Leave trajectories and measurements with one unit as they are.
 
     Memory: three times n_samples × n_samples numbers up to 3000 samples. Beyond that graphs are
-    sparse: about 15 kB for each sample that is clustered, a Gram matrix of n_features × n_features
-    numbers up to 3000 features, and no copy of the data. Beyond 5000 samples the 300 leading
-    coordinates count, neighbours are searched in random trees (about 95 % of them are found), and
-    5000 samples are judged by residuals; the time grows nearly as n_samples. Beyond 50 000 samples,
-    20 000 samples drawn at random are clustered. The others get the label of the nearest subspace,
-    or that for which their nearest exemplars vote: by the rule that gives more of the held-out
-    exemplars their own label. `predict` always takes the nearest subspace.
+    sparse, and no array has n_samples × n_samples entries. Beyond 5000 samples the 300 leading
+    coordinates count, of which a few copies are held. Neighbours are then searched in random trees,
+    which find more than 95 % of them on digits, and 5000 samples are judged by residuals. A Gram
+    matrix has as many rows as there are features, up to 3000; beyond, the decomposition is
+    randomised. Beyond 50 000 samples, 20 000 drawn at random are clustered. The others get the
+    label of the nearest subspace, or that for which their nearest exemplars vote: by the rule that
+    gives more of the held-out exemplars their own label. `predict` always takes the nearest
+    subspace.
 
     Under scikit-learn's `array_api_dispatch` the large products are made where X is, such as on a
     GPU; eigenvectors of graphs and k-means are computed on the CPU.
