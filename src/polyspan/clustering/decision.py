@@ -9,13 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyspan.clustering.consensus import CLEAR_GAP, Member, agreement, consensus, rand_index
+from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.elastic_members import angles_suffice, elastic_choice, elastic_nets_fit
-from polyspan.clustering.graphs import Coordinates
 from polyspan.clustering.residuals import leave_one_out, paired_t
 from polyspan.union import MiCUSaL
 
 #: Energy that the coordinates of residuals hold.
 ENERGY = 0.9999
+#: Of more samples than this only so many, drawn at random, are judged by residuals, or annealed.
+MOST_JUDGED = 5000
+MOST_ANNEALED = 3000
 #: Standard errors by which another partition must be better.
 CLEARLY = 3.0
 #: Standard errors by which the consensus must be better to win against the elastic nets.
@@ -45,16 +48,26 @@ class Judge:
 
     Z: np.ndarray
     n_clusters: int
+    rows: np.ndarray
+    """Samples that are judged."""
 
     @classmethod
     def of(cls, coordinates: Coordinates, n_clusters: int) -> Judge:
         """Take the coordinates that hold nearly all of the energy."""
         r = coordinates.rank_at(ENERGY)
-        return cls(coordinates.U[:, :r] * coordinates.S[:r], n_clusters)
+        rows = some_rows(len(coordinates.U), MOST_JUDGED, coordinates.seed)
+        return cls(coordinates.U[rows, :r] * coordinates.S[:r], n_clusters, rows)
 
     def residuals(self, labels: np.ndarray, dim: int) -> np.ndarray:
         """Return the leave-one-out residuals of a partition."""
-        return leave_one_out(self.Z, labels, self.n_clusters, dim)
+        return leave_one_out(self.Z, labels[self.rows], self.n_clusters, dim)
+
+
+def some_rows(n: int, most: int, seed: int) -> np.ndarray:
+    """Return all rows, or so many of them, drawn at random, in their order."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.RandomState(seed).choice(n, most, replace=False))
 
 
 def best_rung(members: Sequence[Member], n_clusters: int) -> int:
@@ -146,5 +159,7 @@ def close_subspaces(labels: np.ndarray, judge: Judge, X: np.ndarray, seed: int) 
 def _annealed(X: np.ndarray, n_clusters: int, dim: int, seed: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial that fails is not kept
-        model = MiCUSaL(n_clusters, dim, center=False, random_state=seed).fit(X)
-    return np.asarray(model.labels_)
+        model = MiCUSaL(n_clusters, dim, center=False, random_state=seed)
+        if len(X) <= MOST_ANNEALED:
+            return np.asarray(model.fit(X).labels_)
+        return np.asarray(model.fit(X[some_rows(len(X), MOST_ANNEALED, seed)]).predict(X))
