@@ -48,7 +48,7 @@ def least_squares_codes(X: np.ndarray, alpha: float, *, zero_diagonal: bool = Tr
     if zero_diagonal:
         codes /= rest[:, None]
         np.fill_diagonal(codes, 0.0)
-    return codes
+    return np.asarray(codes)
 
 
 def least_squares_graph(

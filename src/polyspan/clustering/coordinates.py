@@ -98,7 +98,7 @@ class Coordinates:
     def rank_at(self, energy: float) -> int:
         """Return how many singular values hold this fraction of the energy; all kept, if none."""
         part = np.cumsum(self.S**2) / (self.energy or 1.0)
-        return int(min(np.searchsorted(part, energy) + 1, self.rank))
+        return min(int(np.searchsorted(part, energy)) + 1, self.rank)
 
     def scaled(self, rank: int, power: float = 1.0) -> Array:
         """Return leading columns of U times a power of their singular values, as `source`."""

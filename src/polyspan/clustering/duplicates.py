@@ -13,7 +13,8 @@ from polyspan.clustering.decision import Partition
 def distinct_samples(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Return samples without copies, and for every sample its index there; None without copies."""
     seen: dict[bytes, int] = {}
-    first, inverse = [], np.empty(len(X), dtype=np.int64)
+    first: list[int] = []
+    inverse = np.empty(len(X), dtype=np.int64)
     for i, row in enumerate(np.ascontiguousarray(X)):
         # A digest, not the row: the samples are not held twice.
         inverse[i] = seen.setdefault(blake2b(row.tobytes(), digest_size=16).digest(), len(seen))

@@ -117,7 +117,7 @@ def size_entropy(labels: np.ndarray, n_clusters: int) -> float:
 
 def one_hot(labels: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return a matrix with a one at the label of every row."""
-    return np.eye(n_clusters)[labels]
+    return np.asarray(np.eye(n_clusters)[labels])
 
 
 def agreement_embedding(blocks: list[np.ndarray], n_clusters: int) -> Any:
