@@ -103,7 +103,8 @@ def tests_by_line(folder: Path) -> dict[str, dict[int, list[str]]]:
         environment = os.environ | {"COVERAGE_FILE": str(data), "OPENBLAS_NUM_THREADS": "1"}
         subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--cov=polyspan",
-             "--cov-context=test", "--cov-report=", "-p", "mutant_times", *FOLDERS.values()],
+             "--cov-context=test", "--cov-report=", "--cov-fail-under=0", "-p", "mutant_times",
+             *FOLDERS.values()],
             cwd=ROOT, check=True,
             env=environment | {"PYTHONPATH": f"{ROOT}/src:{ROOT}/tools", "TIMES": str(report)},
         )  # fmt: skip

@@ -24,6 +24,7 @@ from polyspan import (
     SubspaceMixture,
 )
 from polyspan.datasets import make_union_of_subspaces, mask_entries
+from support import run_check
 
 DATA = make_union_of_subspaces(
     (30, 30, 30), n_features=12, subspace_dim=2, spread=0.4, noise=0.05, random_state=0
@@ -58,8 +59,8 @@ CHECKED = [
 
 # scikit-learn 1.7 fits twice in `check_array_api_input` without setting the random state.
 @parametrize_with_checks([model.set_params(random_state=0) for model in CHECKED])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)  # fails by raising
+def test_scikit_learn_checks(estimator, check, monkeypatch):
+    run_check(estimator, check, monkeypatch)
 
 
 @pytest.mark.parametrize(

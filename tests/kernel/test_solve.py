@@ -220,6 +220,7 @@ def test_leave_one_out_repairs_labels_of_three_subspaces():
     Z = np.concatenate([rng.standard_normal((20, 3)) @ basis.T for basis in bases])
     Z += 0.02 * rng.standard_normal(Z.shape)
     truth = np.repeat([0, 1, 2], 20)
+    Z += rng.standard_normal((3, 40))[truth]  # they are affine
     start = truth.copy()
     start[::5] = (start[::5] + 1) % 3
     found = leave_one_out_labels(Z, start, 3, 3)
