@@ -91,6 +91,13 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     Scale the rows to norm 1 where only their direction matters, as for images: then brightness
     does not count. Leave trajectories and measurements with one unit as they are.
 
+    Samples that occur several times are clustered once and get one label. Zero samples lie in every
+    subspace, so their confidence is 0.
+
+    Where no angle separates clearly, and there are at most 5 clusters and 5000 samples, five
+    elastic nets join the graphs. Then that graph wins whose clusters the graphs of other kinds cut
+    least.
+
     Memory: n_samples × n_samples numbers up to 3000 samples; beyond that a few times the data.
     Beyond 50 000 samples, 20 000 samples drawn at random are clustered, and the others get the
     label of the nearest subspace.
