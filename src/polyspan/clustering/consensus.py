@@ -102,7 +102,7 @@ def matched(labels: np.ndarray, reference: np.ndarray, n_clusters: int) -> np.nd
     rows, columns = linear_sum_assignment(-counts)
     names = np.empty(n_clusters, dtype=np.int64)
     names[rows] = columns
-    return names[labels]
+    return np.asarray(names[labels])
 
 
 def agreement(members: Sequence[Member], labels: np.ndarray, n_clusters: int) -> np.ndarray:
