@@ -68,8 +68,8 @@ def co_association(labels: np.ndarray, q: int | None) -> scipy.sparse.csr_array:
     members = scipy.sparse.csr_array(entries, shape=(n, n_runs * n_labels))
 
     def rows_of(which: slice) -> np.ndarray:
-        together: np.ndarray = (members @ members[which].toarray().T).T
-        return np.ascontiguousarray(together) / n_runs
+        together = (members @ members[which].toarray().T).T
+        return np.asarray(np.ascontiguousarray(together) / n_runs)
 
     return largest_of_rows(rows_of, n, q)
 

@@ -93,6 +93,13 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     Scale the rows to norm 1 where only their direction matters, as for images: then brightness
     does not count. Leave trajectories and measurements with one unit as they are.
 
+    Samples that occur several times are clustered once and get one label. Zero samples lie in every
+    subspace, so their confidence is 0.
+
+    Where no angle separates clearly, and there are at most 5 clusters and 5000 samples, five
+    elastic nets join the graphs. Then that graph wins whose clusters the graphs of other kinds cut
+    least.
+
     Memory: three times n_samples × n_samples numbers up to 3000 samples. Beyond that graphs are
     sparse, and no array has n_samples × n_samples entries. Beyond 5000 samples the 300 leading
     coordinates count, of which a few copies are held. Neighbours are then searched in random trees,

@@ -37,9 +37,10 @@ def fewer_clusters(members: Sequence[Member], n_clusters: int) -> int | None:
     """Return a smaller number of clusters that the spectra clearly show instead, or None."""
     if not members or max(member.gap for member in members) >= CLEAR_GAP:
         return None
-    values = np.stack([member.values for member in members if len(member.values) > n_clusters])
-    if n_clusters < 3 or not len(values):
+    known = [member.values for member in members if len(member.values) > n_clusters]
+    if n_clusters < 3 or not known:
         return None
+    values = np.stack(known)
     gaps = np.maximum(0.0, (values[:, :-1] - values[:, 1:]) / (1.0 - values[:, 1:] + GAP_FLOOR))
     evidence = (gaps**2).sum(axis=0)  # for 1, 2, … clusters
     best = int(np.argmax(evidence[1:])) + 2
