@@ -152,3 +152,12 @@ def test_rows_much_nearer_to_a_huge_mean_than_it_is_to_zero():
     model = RobustMiCUSaL(1, 1, center=True, random_state=0).fit(holes)
     assert np.isfinite(model.transform(holes)).all()
     assert_allclose(model.reconstruct(holes)[:, 2:], holes[:, 2:])
+
+
+@pytest.mark.parametrize("solver", ["exact", "power"])
+def test_affine_subspaces_of_a_constant_near_zero(solver):
+    model = MiCUSaL(2, 1, affine=True, lam=1000.0, init="random", solver=solver, random_state=0)
+    with pytest.warns(UserWarning):  # nothing varies
+        model.fit(np.full((20, 12), 3e-150))
+    assert is_orthonormal(model.bases_)
+    assert_allclose(model.anchors_, 3e-150)

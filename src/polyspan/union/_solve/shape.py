@@ -178,11 +178,13 @@ class Affine:
 
     def _point_weight(self, weights: ObjectiveWeights, like: Array) -> Any:
         """Return how many samples one other point counts for, to multiply an array with."""
+        xp = namespace(like)
+        most = float(xp.finfo(like.dtype).max) ** 0.5  # products with it stay finite
         point_weight = weights.closeness / weights.fit / self.unit
         if not getattr(point_weight, "ndim", 0):
-            return point_weight
-        xp = namespace(like)
-        return xp.reshape(xp.astype(point_weight, like.dtype), (-1, *(1,) * (like.ndim - 1)))
+            return min(float(point_weight), most)
+        point_weight = xp.astype(xp.clip(point_weight, None, most), like.dtype)
+        return xp.reshape(point_weight, (-1, *(1,) * (like.ndim - 1)))
 
     def _moved_points(
         self, bases: Array, points: Array, totals: Array, mass: Array, weights: ObjectiveWeights
