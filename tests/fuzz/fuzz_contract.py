@@ -167,11 +167,17 @@ def check_methods(case, model):
 
 
 def kernel_rounding(model, dtype, size, largest):
-    """Return the rounding of a distance in a feature space: γ‖x‖² is rounded in an exponent."""
-    rbf = model.kernel == "rbf"
+    """Return the rounding of a distance in a feature space, whose unit is √k(x, x).
+
+    With rbf the unit is 1, and γ‖x‖² is rounded in an exponent.
+    """
     gamma = model.gamma if isinstance(model.gamma, float) else 1.0
-    lost = 1.0 + gamma * largest**2 if rbf else 1.0
-    return 100 * (np.finfo(dtype).eps * lost) ** 0.5 * max(size, 1.0 if rbf else largest)
+    lost, unit = 1.0, largest
+    if model.kernel == "rbf":
+        lost, unit = 1.0 + gamma * largest**2, 1.0
+    elif model.kernel == "poly":
+        unit = (gamma * largest**2 + abs(model.coef0)) ** (0.5 * model.degree)
+    return 100 * (np.finfo(dtype).eps * lost) ** 0.5 * max(size, unit)
 
 
 def allowed_nan(model, name, X):

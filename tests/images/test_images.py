@@ -210,3 +210,29 @@ def test_slight_noise_is_removed_and_not_the_detail(preset, level):
     noisy = clean + level / 255 * rng.standard_normal(clean.shape)
     denoised = denoise_image(noisy, level / 255, preset)
     assert np.mean((denoised - clean) ** 2) < np.mean((noisy - clean) ** 2)
+
+
+def test_a_sample_of_all_patches_is_all_of_them_in_order():
+    plane = np.arange(30.0).reshape(5, 6)
+    patches = Canvas(plane, 2, 1).sample(20, np.random.RandomState(0))
+    assert_allclose(patches[:, 0], plane[:4, :5].ravel())
+    fewer = Canvas(plane, 2, 1).sample(19, np.random.RandomState(0))
+    assert len(np.unique(fewer[:, 0])) == 19
+
+
+def test_the_model_learns_from_incomplete_patches_too_and_says_nothing(monkeypatch, capsys):
+    seen = []
+    fit = SubspaceMixture.fit
+
+    def spy(self, X, y=None):
+        seen.append(np.isnan(X).any())
+        return fit(self, X, y)
+
+    monkeypatch.setattr(SubspaceMixture, "fit", spy)
+    inpaint_image(GRAY, MASK, preset="fast")
+    assert seen == [False, True]
+    hidden = np.ones((20, 20), dtype=bool)
+    hidden[:3, :3] = False  # 9 patches of 64 pixels have an observed one
+    inpaint_image(GRAY[:20, :20], hidden, preset="fast")
+    assert seen == [False, True, False]
+    assert capsys.readouterr() == ("", "")

@@ -98,6 +98,16 @@ def test_the_objective_never_rises(missing, affine, solver, lam):
     assert_allclose(model.bases_.transpose(0, 2, 1) @ model.bases_, identity, atol=1e-12)
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_rows_elsewhere_that_are_not_centred(missing):
+    X = 1.0 + union_data(False, missing)
+    expected = model_of(missing, False, "plain", "power").set_params(center=False).fit(X)
+    found = model_of(missing, False, "plain", "power").set_params(center=False)
+    found.fit(placed(X, "dask", None))
+    assert_allclose(found.objective_, expected.objective_, rtol=1e-9)
+    assert np.array_equal(np.asarray(found.labels_), expected.labels_)
+
+
 @pytest.mark.parametrize(
     ("options", "rows", "message"),
     [

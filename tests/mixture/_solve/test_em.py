@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from polyspan.arrays import device, to_numpy
 from polyspan.data.missing import find_patterns
-from polyspan.mixture._solve.complete import CompleteSamples
+from polyspan.mixture._solve.complete import CompleteSamples, restore_empty
 from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
@@ -291,3 +291,14 @@ def test_responsibilities_at_a_temperature():
     assert_allclose(responsibilities[0], np.exp([0, -1]) / np.exp([0, -1]).sum())
     assert_allclose(logs[0], 2 * np.log(1 + np.exp(-1)))
     assert np.isfinite(soft_assign(joint)[1]).all()
+
+
+def test_a_component_without_samples_keeps_what_it_had():
+    rng = np.random.default_rng(0)
+    new, old = draw_gaussians(rng, 3, 6, 2), draw_gaussians(rng, 3, 6, 2)
+    for kind in ("subspace", "shared"):
+        found = restore_empty(new, old, np.array([5.0, 0.0, 2.0]), NoiseRule(kind, 1e-3))
+        for name in ("means", "bases", "variances"):
+            mixed = [getattr(source, name)[p] for p, source in enumerate((new, old, new))]
+            assert np.array_equal(getattr(found, name), mixed)
+        assert np.array_equal(found.log_weights, new.log_weights)

@@ -239,6 +239,8 @@ def test_a_heavy_mean_is_subtracted_first(monkeypatch):
     assert heavy.offset is None
     none = prepare(X, 4.0, center=False)[0].rows.block
     assert none.offset is None
+    # 37 times as far as the samples are spread: 6·15² > 100·6.
+    assert prepare(X + 15.0, 4.0, center=True)[0].rows.block.offset is None
 
 
 def test_reduction_to_the_span_changes_no_objective():

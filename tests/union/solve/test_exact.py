@@ -13,7 +13,7 @@ from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
 from polyspan.union._solve import exact
 from polyspan.union._solve.alternation import update_exactly
 from polyspan.union._solve.exact import MemberMoments, exact_step, moments_block
-from polyspan.union._solve.krylov import leading_subspace
+from polyspan.union._solve.krylov import _residual, leading_subspace
 from polyspan.union._solve.problem import prepare
 from polyspan.union._solve.shape import join, power_step
 
@@ -178,3 +178,15 @@ def test_an_empty_cluster_keeps_its_basis_without_closeness(solver):
         products = np.zeros((1, *bases.shape))
         updated = power_step(bases[None], products, problem.weights)[0]
     assert subspace_distance(updated[2], bases[2]) < 1e-12
+
+
+def test_the_residual_of_a_basis_has_no_unit():
+    rng = np.random.RandomState(0)
+    A = rng.standard_normal((6, 6))
+    V = draw_bases((6, 2), rng)
+    image = (A + A.T) @ V
+    theta = V.T @ image
+    expected = np.linalg.norm(image - V @ theta) / np.linalg.norm(theta)
+    assert_allclose(_residual(V, image), expected)
+    assert_allclose(_residual(V, 100.0 * image), expected)
+    assert _residual(V, 0.0 * image) == 0.0

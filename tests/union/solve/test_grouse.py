@@ -121,8 +121,10 @@ def test_reasons_for_stopping():
     start = draw_bases((2, 12, 3), np.random.RandomState(5))
     easy = GrouseRules(step_size=0.1, n_sweeps=2, max_iter=50, tol=1.0)
     assert learn_by_grouse(problem, start, easy).stopped == "converged"
-    asked = learn_by_grouse(problem, start, easy, monitor=lambda *a: True)
+    seen = []
+    asked = learn_by_grouse(problem, start, easy, monitor=lambda *a: not seen.append(a))
     assert (asked.stopped, asked.n_iter) == ("callback", 0)
+    assert seen[0][:3] == (0, 0, asked.objective)
 
 
 def test_the_first_change_of_the_objective_can_end_the_loop():

@@ -15,7 +15,7 @@ from polyspan.union._solve.annealing import anneal
 from polyspan.union._solve.masked import MaskedBlock
 from polyspan.union._solve.problem import prepare
 from polyspan.union._solve.shape import join
-from polyspan.union._solve.small_systems import pairwise_products, solve_packed
+from polyspan.union._solve.small_systems import inverses, pairwise_products, solve_packed
 
 
 @pytest.fixture(params=[7, 10_000])
@@ -302,3 +302,17 @@ def test_rows_with_too_few_entries_have_no_residual_whatever_rows_are_beside_the
     assert block.shared is not None
     gains = np.concatenate([fit.gains[0, 0] for fit in block.fits(bases, None)])
     assert_allclose(gains, block.norms, rtol=1e-9)
+
+
+def test_an_unknown_that_nothing_determines_is_zero(xp):
+    # The second pivot is exactly 0, the third system is zero altogether.
+    packed = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])[None]
+    right = np.array([[1.0, 3.0, 0.0], [0.0, 3.0, 0.0]])[None]
+    found = np.asarray(solve_packed(xp.asarray(packed), xp.asarray(right)))
+    assert_allclose(found[0], [[1.0, 3.0, 0.0], [-1.0, 0.0, 0.0]])
+
+
+def test_systems_that_are_singular_have_no_inverses(xp):
+    regular, singular = ([1.0, 0.5, 1.0], [1.0, 1.0, 1.0])
+    assert_allclose(np.asarray(inverses(xp.asarray([[[v] for v in regular]])))[0, 0, 0, 0], 4 / 3)
+    assert inverses(xp.asarray([[[v] for v in singular]])) is None

@@ -100,7 +100,7 @@ class MaskedBlock:
         flat = xp.reshape(bases, (starts * n_subspaces, m, s))
         pairs = pairwise_products(flat)
         inverse = None
-        if self.shared is not None and self._invertible(self.shared, s):
+        if self.shared is not None:
             inverse = inverses(
                 packed_systems(pairs, xp.astype(self.shared, flat.dtype), self.prior)
             )
@@ -125,12 +125,6 @@ class MaskedBlock:
             gains = xp.reshape(gains * self.weights[which], (starts, n_subspaces, values.shape[0]))
             theta = xp.reshape(theta, (starts, n_subspaces, s, values.shape[0]))
             yield MaskedFit(self, which, values, missing, bases, points, theta, gains)
-
-    def _invertible(self, patterns: Array, s: int) -> bool:
-        """Tell whether every pattern determines coefficients; else only elimination is stable."""
-        xp = namespace(patterns)
-        observed = patterns.shape[1] - xp.sum(xp.astype(patterns, xp.int64), axis=1)
-        return self.prior > 0 or bool(xp.all(observed > s))
 
     def _slices(self, k: int, s: int) -> list[slice]:
         """Return which rows to visit at once, so that k systems each stay in the memory bound."""

@@ -9,11 +9,12 @@ as long for 10 000 systems of 5 unknowns in float32, 1.5 times for 12 unknowns i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.arrays import Array, moved_to, namespace, transpose, zeros
+from polyspan.arrays import Array, machine_epsilon, moved_to, namespace, transpose, zeros
 
 
 def pairwise_products(bases: Array) -> Array:
@@ -61,15 +62,23 @@ def systems_from_gram(gram: Array, prior: float) -> Array:
     return gram
 
 
-def inverses(systems: Array) -> Array:
-    """Return the inverses of packed systems, (k, n, s, s)."""
+def inverses(systems: Array) -> Array | None:
+    """Return the inverses of packed systems, (k, n, s, s).
+
+    None: one of them is singular to rounding, and only elimination gives stable solutions.
+    """
     xp = namespace(systems)
     k, t, n = systems.shape
     s = int((2 * t) ** 0.5)
     positions, (rows, columns) = np.empty((s, s), dtype=np.int64), np.triu_indices(s)
     positions[rows, columns] = positions[columns, rows] = np.arange(t)
     full = xp.take(systems, moved_to(positions.ravel(), systems), axis=1)
-    return xp.linalg.inv(xp.permute_dims(xp.reshape(full, (k, s, s, n)), (0, 3, 1, 2)))
+    try:
+        found = xp.linalg.inv(xp.permute_dims(xp.reshape(full, (k, s, s, n)), (0, 3, 1, 2)))
+    except (np.linalg.LinAlgError, RuntimeError):  # that of PyTorch is a RuntimeError
+        return None
+    largest = float(xp.max(xp.abs(found)))
+    return found if largest < 0.1 / machine_epsilon(systems) else None
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,9 @@ def invert_together(matrices: Array) -> tuple[Array, Array]:
 
 
 def solve_packed(triangles: Array, right: Array) -> Array:
-    """Solve symmetric positive definite systems by elimination.
+    """Solve symmetric positive definite systems, whose entries are about 1, by elimination.
+
+    An unknown whose pivot is rounding is undetermined, and becomes 0.
 
     Parameters
     ----------
@@ -140,13 +151,18 @@ def solve_packed(triangles: Array, right: Array) -> Array:
     xp = namespace(triangles)
     s = right.shape[1]
     starts = [i * s - i * (i - 1) // 2 for i in range(s)]
+    rounding = machine_epsilon(triangles)
 
     def row(i: int) -> Array:
         return triangles[:, starts[i] : starts[i] + s - i, :]
 
+    def pivot(i: int) -> Array:
+        diagonal = triangles[:, starts[i], :]
+        return xp.where(diagonal > rounding, diagonal, xp.full_like(diagonal, math.inf))
+
     for i in range(s):
         pivot_row = row(i)
-        factors = pivot_row[:, 1:, :] / pivot_row[:, :1, :]
+        factors = pivot_row[:, 1:, :] / pivot(i)[:, None, :]
         for j in range(i + 1, s):
             triangles[:, starts[j] : starts[j] + s - j, :] -= (
                 factors[:, j - i - 1 : j - i, :] * pivot_row[:, j - i :, :]
@@ -154,5 +170,5 @@ def solve_packed(triangles: Array, right: Array) -> Array:
         right[:, i + 1 :, :] -= factors * right[:, i : i + 1, :]
     for i in reversed(range(s)):
         known = xp.sum(row(i)[:, 1:, :] * right[:, i + 1 :, :], axis=1)
-        right[:, i, :] = (right[:, i, :] - known) / row(i)[:, 0, :]
+        right[:, i, :] = (right[:, i, :] - known) / pivot(i)
     return right
