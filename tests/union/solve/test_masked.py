@@ -316,3 +316,4 @@ def test_systems_that_are_singular_have_no_inverses(xp):
     regular, singular = ([1.0, 0.5, 1.0], [1.0, 1.0, 1.0])
     assert_allclose(np.asarray(inverses(xp.asarray([[[v] for v in regular]])))[0, 0, 0, 0], 4 / 3)
     assert inverses(xp.asarray([[[v] for v in singular]])) is None
+    assert inverses(xp.asarray(np.empty((2, 0, 3)))).shape == (2, 3, 0, 0)

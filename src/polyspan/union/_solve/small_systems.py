@@ -77,7 +77,7 @@ def inverses(systems: Array) -> Array | None:
         found = xp.linalg.inv(xp.permute_dims(xp.reshape(full, (k, s, s, n)), (0, 3, 1, 2)))
     except (np.linalg.LinAlgError, RuntimeError):  # that of PyTorch is a RuntimeError
         return None
-    largest = float(xp.max(xp.abs(found)))
+    largest = float(xp.max(xp.abs(found))) if s else 0.0
     return found if largest < 0.1 / machine_epsilon(systems) else None
 
 
