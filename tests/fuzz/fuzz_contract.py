@@ -133,7 +133,7 @@ def check_descent(model, size):
 
 
 def n_clusters(model):
-    for name in ("n_subspaces_", "n_subspaces", "n_clusters"):
+    for name in ("n_subspaces_", "n_clusters_", "n_subspaces", "n_clusters"):
         if isinstance(getattr(model, name, None), (int, np.integer)):
             return getattr(model, name)
     return 1
