@@ -133,7 +133,10 @@ def test_an_interrupt_leaves_nothing(tmp_path, sent, code):
     assert os.listdir(tmp_path) == ["big.npy"]
 
 
-STUB = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+# The handler is set because a background shell starts its programs with Ctrl-C ignored.
+STUB = """import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.kill(os.getpid(), signal.SIGINT)"""
 
 
 # The first is imported by the package, the others by the command.
