@@ -133,10 +133,12 @@ def test_an_interrupt_leaves_nothing(tmp_path, sent, code):
     assert os.listdir(tmp_path) == ["big.npy"]
 
 
-# The handler is set because a background shell starts its programs with Ctrl-C ignored.
-STUB = """import os, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-os.kill(os.getpid(), signal.SIGINT)"""
+STUB = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+
+
+def take_interrupts():
+    """Undo what a background shell has done, whose programs start with Ctrl-C ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 # The first is imported by the package, the others by the command.
@@ -150,7 +152,7 @@ def test_an_interrupt_during_imports_is_one_line(tmp_path, module, start):
     words = COMMAND if start == "module" else [sys.executable, str(script)]
     done = subprocess.run(
         [*words, "--help"], env={**os.environ, "PYTHONPATH": path},
-        capture_output=True, text=True,
+        capture_output=True, text=True, preexec_fn=take_interrupts,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "error: interrupted; no output was written\n"
@@ -162,7 +164,7 @@ def test_an_interrupt_while_a_program_imports_the_library_stays_its_own(tmp_path
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path},
-        capture_output=True, text=True,
+        capture_output=True, text=True, preexec_fn=take_interrupts,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "mine\n", "")
 
