@@ -125,6 +125,6 @@ def masked_block(X: np.ndarray, mean: np.ndarray) -> tuple[MaskedBlock, float]:
     """Return all rows, centred, scaled and with zeros where missing, and their scale."""
     largest = float(np.where(np.isnan(X), 0.0, np.abs(X - mean)).max())
     scale = power_of_two_scale(largest, machine_epsilon(X))
-    block = MaskedBlock.of(X, mean * scale, scale, PRIOR, too_few=-1)
+    block = MaskedBlock.of(X, mean, scale, PRIOR, too_few=-1)
     assert block is not None
     return block, scale

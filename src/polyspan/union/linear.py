@@ -199,10 +199,9 @@ class LinearUnion(UnionPrediction):
         """Yield fits of rows with missing entries, and the scale that they are in."""
         xp = namespace(X)
         X = xp.astype(X, self.bases_.dtype, copy=False)
-        X = X - self.mean_  # before it is scaled: a mean far away could leave the range
-        largest = float(xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X))))
+        largest = float(xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X - self.mean_))))
         scale = power_of_two_scale(largest, machine_epsilon(self.bases_))
-        block = MaskedBlock.of(X, None, scale, self._prior(), -1)
+        block = MaskedBlock.of(X, self.mean_, scale, self._prior(), -1)
         points = self._points()
         points = None if points is None else scale * points[None, ...]
         assert block is not None

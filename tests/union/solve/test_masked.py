@@ -289,7 +289,7 @@ def test_rows_without_enough_entries_are_left_out():
     expected = MaskedBlock.of(np.delete(X, [3, 5], axis=0), np.full(10, 0.5), 2.0, 0.02, 0)
     assert np.array_equal(few.values, expected.values)
     assert np.array_equal(few.weights, expected.weights)
-    assert np.array_equal(few.values[0][~np.isnan(X[0])], (2 * X[0] - 0.5)[~np.isnan(X[0])])
+    assert np.array_equal(few.values[0][~np.isnan(X[0])], (2 * (X[0] - 0.5))[~np.isnan(X[0])])
     assert MaskedBlock.of(X[[3, 5]], None, 1.0, 0.02, 1) is None
 
 

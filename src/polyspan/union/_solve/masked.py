@@ -67,7 +67,8 @@ class MaskedBlock:
     ) -> MaskedBlock | None:
         """Make a block of rows with NaN; None where no row has more than `too_few` entries.
 
-        Memory: one filled copy of X. `mean` is in working units, those of X times `scale`.
+        Memory: one filled copy of X. `mean` is in the units of X; it is subtracted before X is
+        scaled, since far from the rows it could leave the range.
         """
         xp = namespace(X)
         holes = Holes.of(X)
@@ -77,8 +78,8 @@ class MaskedBlock:
             X, holes = xp.take(X, rows, axis=0), holes.take(rows)
         if not X.shape[0]:
             return None
-        values = X if scale == 1.0 else X * scale
-        values = values if mean is None else values - mean
+        values = X if mean is None else X - mean
+        values = values if scale == 1.0 else values * scale
         values = xp.where(holes.missing, 0.0, values)
         observed = xp.astype(xp.clip(holes.n_observed, 1, None), xp.float64)
         weights = xp.astype(X.shape[1] / observed, X.dtype)

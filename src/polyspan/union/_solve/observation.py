@@ -58,7 +58,8 @@ class Observation:
         if self.holes:
             from polyspan.union._solve.masked import MaskedBlock
 
-            return MaskedBlock.of(X, self.mean, self.scale, self.prior, self.too_few)
+            mean = None if self.mean is None else self.mean / self.scale
+            return MaskedBlock.of(X, mean, self.scale, self.prior, self.too_few)
         if self.scale != 1.0:
             X = X * self.scale
         size = chunk_rows(X.shape[1], item_bytes(X))

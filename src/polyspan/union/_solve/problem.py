@@ -171,10 +171,9 @@ def _prepare_masked(
     xp = namespace(X)
     missing = xp.isnan(X)
     mean = observed_mean(X, missing) if center else zeros((X.shape[1],), X)
-    X = X - mean if center else X  # before it is scaled: a mean far away could leave the range
-    largest = float(xp.max(xp.where(missing, 0.0, xp.abs(X))))
+    largest = float(xp.max(xp.where(missing, 0.0, xp.abs(X - mean))))
     scale = power_of_two_scale(largest, machine_epsilon(X))
-    block = MaskedBlock.of(X, None, scale, prior, 0)
+    block = MaskedBlock.of(X, mean if center else None, scale, prior, 0)
     assert block is not None
     total, n = float(float64_sum(block.norms)), X.shape[0]
     shape = shape_of(affine, total / n)
