@@ -88,7 +88,7 @@ fuzz: $(READY)
 	$(BIN)/python tests/fuzz/run.py --n $(N) --seed $(SEED) $(if $(CASE),--case $(CASE))
 
 mutants: $(READY)
-	$(BIN)/python tools/mutants.py
+	$(BIN)/python tools/mutants.py --seed $(SEED)
 
 kills: $(READY)
 	$(BIN)/python tools/kills.py

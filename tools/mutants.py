@@ -1,8 +1,9 @@
 """Change the code in small ways and see whether the tests notice: `make mutants`.
 
 First the tests of the folders run once and note which test runs which line. Then every mutant, one
-operator or constant that is changed, runs against the tests of its line, until one fails. What
-survives is printed, and every outcome is kept in a file, from which a later run goes on.
+operator or constant that is changed, runs against the tests of its line, until one fails: all
+mutants against the fastest, then what is left against the other tests of its folder. What survives
+is printed, and every outcome is kept in a file, from which a later run goes on.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ from queue import Queue
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+#: A file of the package and the number of the place that is changed.
+Mutant = tuple[str, int]
+Outcome = dict[str, Any]
+#: For every file and line the tests that run it, the fastest first.
+Lines = dict[str, dict[int, list[str]]]
 #: Which tests judge which folder of the package.
 FOLDERS = {
     "union/_solve": "tests/union",
@@ -30,8 +36,10 @@ FOLDERS = {
     "mixture/_solve": "tests/mixture",
     "images": "tests/images",
 }
-#: Most tests that one mutant runs against, the fastest first.
-MOST_TESTS = 60
+#: So many tests, the fastest, run first: nearly all mutants that die do so here.
+FIRST_TESTS = 60
+#: Seconds for the first tests, in which an endless loop shows, and for the rest.
+LIMITS = (180, 1200)
 SWAPS: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
@@ -94,7 +102,7 @@ def mutate(source: str, index: int) -> tuple[str, int, str]:
     return ast.unparse(ast.fix_missing_locations(tree)), line, f"{before}  ->  {after}"
 
 
-def tests_by_line(folder: Path) -> dict[str, dict[int, list[str]]]:
+def tests_by_line(folder: Path) -> Lines:
     """Run all tests once; return the tests of every line, the fastest first."""
     kept = folder / "lines.json"
     if not kept.exists():
@@ -113,7 +121,7 @@ def tests_by_line(folder: Path) -> dict[str, dict[int, list[str]]]:
         times = json.loads(report.read_text())
         found = coverage.CoverageData(str(data))
         found.read()
-        lines: dict[str, dict[int, list[str]]] = {}
+        lines: Lines = {}
         for name in found.measured_files():
             contexts = found.contexts_by_lineno(name)
             short = str(Path(name).relative_to(ROOT / "src/polyspan"))
@@ -149,29 +157,74 @@ def users_of(source: str, line: int, lines: dict[int, list[str]]) -> list[str]:
     return list(dict.fromkeys(test for where in used for test in lines.get(where, [])))
 
 
-def judge(tree: Path, name: str, index: int, lines: dict[int, list[str]]) -> dict[str, Any]:
-    """Run one mutant in a copy of the tree."""
+def _fails(tree: Path, tests: list[str], limit: float) -> bool:
+    """Return whether one of the tests fails, or does not end."""
+    environment = os.environ | {
+        "PYTHONPATH": f"{tree}/src:{tree}", "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    try:
+        done = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def judge(tree: Path, mutant: Mutant, lines: dict[int, list[str]], *, rest: bool) -> Outcome:
+    """Run one mutant in a copy of the tree, against the fastest tests or against the rest."""
+    name, index = mutant
     path = tree / "src/polyspan" / name
     original = (ROOT / "src/polyspan" / name).read_text()
-    mutant, line, what = mutate(original, index)
-    tests = users_of(original, line, lines)[:MOST_TESTS]
-    outcome = "survived" if tests else "not run"
-    if tests:
-        path.write_text(mutant)
-        environment = os.environ | {
-            "PYTHONPATH": f"{tree}/src:{tree}", "OPENBLAS_NUM_THREADS": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }  # fmt: skip
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-        try:
-            done = subprocess.run(
-                command, cwd=tree, env=environment, capture_output=True, timeout=180, check=False
-            )
-            outcome = "survived" if done.returncode == 0 else "killed"
-        except subprocess.TimeoutExpired:
-            outcome = "killed"  # an endless loop
+    changed, line, what = mutate(original, index)
+    tests = users_of(original, line, lines)
+    folder = next(tests for source, tests in FOLDERS.items() if name.startswith(source))
+    slow = [test for test in tests[FIRST_TESTS:] if test.startswith(folder)]
+    outcome = "left" if slow and not rest else "survived" if tests else "not run"
+    path.write_text(changed)
+    try:
+        batch = slow if rest else tests[:FIRST_TESTS]
+        if batch and _fails(tree, batch, LIMITS[rest]):
+            outcome = "killed"
+    finally:
         path.write_text(original)
     return {"file": name, "index": index, "line": line, "what": what, "outcome": outcome}
+
+
+def run_all(
+    mutants: list[Mutant], lines: Lines, jobs: int, kept: Path, *, rest: bool = False
+) -> list[Outcome]:
+    """Run mutants side by side, each in one of `jobs` copies of the tree; note every outcome."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        trees: Queue[Path] = Queue()
+        for k in range(jobs):
+            ignore = shutil.ignore_patterns(".venv*", ".git", "build", "__pycache__", ".*_cache")
+            trees.put(Path(shutil.copytree(ROOT, Path(folder) / str(k), ignore=ignore)))
+
+        def run(one: Mutant) -> Outcome:
+            tree = trees.get()
+            try:
+                return judge(tree, one, lines.get(one[0], {}), rest=rest)
+            finally:
+                trees.put(tree)
+
+        with ThreadPoolExecutor(jobs) as pool, kept.open("a") as file:
+            for outcome in pool.map(run, mutants):
+                found.append(outcome)
+                print(json.dumps(outcome), file=file, flush=True)
+                if outcome["outcome"] != "killed":
+                    print("{file}:{line} {outcome}: {what}".format(**outcome), flush=True)
+    return found
+
+
+def known_outcomes(kept: Path) -> dict[Mutant, Outcome]:
+    """Return the last outcome of every mutant that was run."""
+    text = kept.read_text() if kept.exists() else ""
+    every = [json.loads(line) for line in text.splitlines()]
+    return {(one["file"], one["index"]): one for one in every}
 
 
 def main() -> None:
@@ -195,34 +248,19 @@ def main() -> None:
     ]
     drawn = random.Random(options.seed).sample(every, min(options.n, len(every)))
     kept = options.out / f"outcomes-{options.seed}.jsonl"
-    known = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     if options.again:  # after tests were added; the code must be what it was
-        known = [one for one in known if one["outcome"] == "killed"]
-        kept.write_text("".join(json.dumps(one) + "\n" for one in known))
+        killed = [one for one in known_outcomes(kept).values() if one["outcome"] == "killed"]
+        kept.write_text("".join(json.dumps(one) + "\n" for one in killed))
         (options.out / "lines.json").unlink()
         lines = tests_by_line(options.out)
-    done = {(one["file"], one["index"]) for one in known}
-    with tempfile.TemporaryDirectory() as folder:
-        trees: Queue[Path] = Queue()
-        for k in range(options.jobs):
-            ignore = shutil.ignore_patterns(".venv*", ".git", "build", "__pycache__", ".*_cache")
-            trees.put(Path(shutil.copytree(ROOT, Path(folder) / str(k), ignore=ignore)))
-
-        def run(one: tuple[str, int]) -> dict[str, Any]:
-            tree = trees.get()
-            try:
-                return judge(tree, *one, lines.get(one[0], {}))
-            finally:
-                trees.put(tree)
-
-        with ThreadPoolExecutor(options.jobs) as pool, kept.open("a") as file:
-            for found in pool.map(run, [one for one in drawn if one not in done]):
-                known.append(found)
-                print(json.dumps(found), file=file, flush=True)
-                if found["outcome"] != "killed":
-                    print(f"{found['file']}:{found['line']} {found['outcome']}: {found['what']}")
-    killed = sum(one["outcome"] == "killed" for one in known)
-    print(f"{killed} of {len(known)} mutants killed: {killed / max(1, len(known)):.0%}")
+    known = known_outcomes(kept)
+    run_all([one for one in drawn if one not in known], lines, options.jobs, kept)
+    known = known_outcomes(kept)
+    left = [one for one in drawn if known[one]["outcome"] == "left"]
+    print(f"{len(left)} of {len(drawn)} run against the rest of their tests", flush=True)
+    run_all(left, lines, options.jobs, kept, rest=True)
+    killed = [one for one in known_outcomes(kept).values() if one["outcome"] == "killed"]
+    print(f"{len(killed)} of {len(drawn)} mutants killed: {len(killed) / len(drawn):.1%}")
 
 
 if __name__ == "__main__":

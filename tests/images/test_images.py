@@ -10,6 +10,7 @@ from sklearn.datasets import load_sample_image
 from polyspan import SubspaceMixture
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
+from polyspan.images.denoise import PRESETS, _directions_above
 from polyspan.images.inpaint import interpolate
 from polyspan.images.planes import Canvas, Planes
 
@@ -67,6 +68,30 @@ def test_the_noise_is_estimated(sigma):
     noisy = GRAY + sigma * np.random.default_rng(2).standard_normal(GRAY.shape)
     assert estimate_noise(noisy) == pytest.approx(sigma, rel=0.25)
     assert estimate_noise(np.full((20, 20), 0.3)) == 0
+
+
+def test_the_noise_is_estimated_where_the_picture_is_smooth():
+    """Two thirds are fine stripes along a diagonal, whose slopes down and across are equal."""
+    i, j = np.indices((96, 96))
+    picture = np.where(j < 60, 0.5 + 0.4 * np.sin(0.8 * (i + j)), 0.5)
+    noisy = picture + 0.03 * np.random.default_rng(1).standard_normal(picture.shape)
+    assert estimate_noise(noisy) == pytest.approx(0.03, rel=0.1)
+
+
+def test_directions_of_patches_are_counted_about_their_mean():
+    rng = np.random.default_rng(0)
+    patches = np.full((2000, 9), 5.0)
+    patches[:, :3] += rng.standard_normal((2000, 3))
+    patches[:, 3:] += 0.1 * rng.standard_normal((2000, 6))
+    assert _directions_above(patches, 0.1) == 3
+    assert _directions_above(patches, 0.05) == 9
+    assert _directions_above(patches, 1.0) == 0
+
+
+def test_small_pictures_get_a_subspace_for_every_300_patches():
+    preset = PRESETS["fast"]
+    assert [preset.model(n, 0.1, 0).n_subspaces for n in (1, 599, 600, 900)] == [1, 1, 2, 3]
+    assert preset.model(10**6, 0.1, 0).n_subspaces == preset.n_subspaces
 
 
 def test_no_noise_changes_nothing():

@@ -306,3 +306,14 @@ def test_the_lowest_iterate_of_a_kernel_run_is_returned():
         assert np.array_equal(labels, found.labels)
         rises += found.history[-1] > found.objective * (1 + 1e-6)
     assert rises > 0  # some of these runs end above their lowest
+
+
+@pytest.mark.parametrize("max_iter", [0, 1])
+def test_every_update_is_followed_by_an_assignment(max_iter):
+    """No update is made whose bases no sample would be assigned to."""
+    X = np.random.RandomState(0).standard_normal((60, 6))
+    G = centred(Kernel("poly", gamma=1, coef0=1, degree=2)(X))
+    labels = np.random.RandomState(1).randint(3, size=60)
+    found = alternate(G, labels, 3, KernelRules(2, 3.0, max_iter=max_iter, tol=0.0))
+    assert (found.stopped, found.n_iter) == ("max_iter", max_iter)
+    assert len(found.history) == len(found.update_histories) == max_iter + 1

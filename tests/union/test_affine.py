@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -79,6 +80,23 @@ def test_free_energy_never_rises_at_fixed_temperature(seed, lam, s):
     problem, frames = problem_and_frames(X, lam, 3, s, seed)
     _, history = anneal(problem, frames, [0.2] * 12)
     assert np.all(np.diff(history, axis=0) <= 1e-10 * np.abs(history[:-1]))
+
+
+@pytest.mark.parametrize("lam", [0.1, 4.0, float("inf")])
+def test_free_energy_is_the_one_written_out(lam):
+    """With the best weights: the closeness term - λτ Σ_i log Σ_l exp(-r_il/τ); for λ=∞ λ is 1."""
+    X, _ = flats(0, sizes=(15, 20, 12), m=8, noise=0.3)
+    problem, frames = problem_and_frames(X, lam, 3, 2, 0)
+    _, history = anneal(problem, frames, [0.2])
+    factor = lam if np.isfinite(lam) else 1.0
+    for frame, found in zip(frames, history[0], strict=True):
+        bases, points = problem.shape.split(frame)
+        centred = (X - X.mean(axis=0))[None] - points[:, None]
+        inside = centred @ bases
+        residuals = (centred**2).sum(axis=2) - (inside**2).sum(axis=2)
+        expected = -factor * 0.2 * scipy.special.logsumexp(-residuals / 0.2, axis=0).sum()
+        closeness = float(problem.shape.closeness(frame[None])[0]) if np.isfinite(lam) else 0.0
+        assert_allclose(found, closeness + expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("lam", [0.2, 4.0, float("inf")])

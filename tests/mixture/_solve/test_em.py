@@ -302,3 +302,33 @@ def test_a_component_without_samples_keeps_what_it_had():
             mixed = [getattr(source, name)[p] for p, source in enumerate((new, old, new))]
             assert np.array_equal(getattr(found, name), mixed)
         assert np.array_equal(found.log_weights, new.log_weights)
+
+
+@pytest.mark.parametrize("kind", ["subspace", "shared", "fixed"])
+@pytest.mark.parametrize("closeness", [0.0, 4.0])
+@pytest.mark.parametrize("affine", [True, False])
+def test_the_optimum_of_complete_samples_is_one_of_the_steps_for_holes(kind, closeness, affine):
+    """Two different steps, exact and by factors; where no entry is missing both end alike."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((50, 6)) * [4, 3, 2, 1, 1, 1]
+    rule = NoiseRule(kind, 1e-4, 0.5)
+    drawn = draw_gaussians(rng, 1)
+    start = Gaussians(drawn.log_weights, drawn.means * affine, *list(vars(drawn).values())[2:])
+    shrinkage = Shrinkage(draw_gaussians(rng, 1, 6, 3), closeness)
+    exact = CompleteSamples(X, affine, rule)
+    best = run_em(exact, start, shrinkage, max_iter=50, tol=0.0).gaussians
+    masked = MaskedSamples(find_patterns(X, np.ones(X.shape, dtype=bool)), affine, rule)
+    after = masked.maximise(best, masked.expect(best)[1], shrinkage)
+    assert_allclose(covariance(after, 0), covariance(best, 0), atol=1e-8)
+    assert_allclose(after.means, best.means, atol=1e-8)
+    assert_allclose(after.noise, best.noise, atol=1e-8)
+
+
+@pytest.mark.parametrize("extra", [None, 0.3])
+def test_degrees_of_freedom_are_the_trace_of_the_posterior_mean(extra):
+    g = draw_gaussians(np.random.default_rng(0))
+    for p, found in enumerate(g.degrees_of_freedom(extra)):
+        noise = g.noise[p] if extra is None else extra
+        signal = covariance(g, p) - (noise if extra is None else 0) * np.eye(6)
+        expected = np.trace(signal @ np.linalg.inv(signal + noise * np.eye(6)))
+        assert_allclose(found, expected)

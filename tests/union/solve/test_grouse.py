@@ -92,14 +92,16 @@ def test_closeness_step_is_a_geodesic_that_raises_closeness():
     assert np.sum(gradient * delta) > 0
 
 
-def problem_of(values, missing):
+def problem_of(values, missing, lam=2.0):
     X = np.where(missing, np.nan, values)
-    return prepare(X, 2.0, center=False, holes=True)[0]
+    return prepare(X, lam, center=False, holes=True)[0]
 
 
-def test_outer_loop_by_hand():
+@pytest.mark.parametrize("lam", [2.0, np.inf])
+def test_outer_loop_by_hand(lam):
+    """Without the closeness term (λ=∞) the steps are those of λ=1, without the geodesics."""
     values, missing, _ = data(n=30, m=12, fraction=0.2)
-    problem = problem_of(values, missing)
+    problem = problem_of(values, missing, lam)
     start = draw_bases((2, 12, 3), np.random.RandomState(5))
     rules = GrouseRules(step_size=0.5, n_sweeps=3, max_iter=1, tol=0.0)
     found = learn_by_grouse(problem, start, rules)
@@ -108,8 +110,9 @@ def test_outer_loop_by_hand():
     for p in range(2):
         members = np.flatnonzero(labels[:, 0] == p)
         for t in (1, 2, 3):
-            bases[p] = closeness_step(bases[p], bases[1 - p], 0.5 / t)
-            steps = 2.0 * 0.5 / t * problem.rows.block.weights
+            if np.isfinite(lam):
+                bases[p] = closeness_step(bases[p], bases[1 - p], 0.5 / t)
+            steps = (lam if np.isfinite(lam) else 1.0) * 0.5 / t * problem.rows.block.weights
             bases[p] = literal_sweep(bases[p], values, missing, members, steps)
     assert_allclose(found.frames, bases, atol=1e-8)
     assert (found.stopped, found.n_iter, len(found.history)) == ("max_iter", 1, 2)
