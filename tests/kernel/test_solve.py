@@ -317,3 +317,19 @@ def test_every_update_is_followed_by_an_assignment(max_iter):
     found = alternate(G, labels, 3, KernelRules(2, 3.0, max_iter=max_iter, tol=0.0))
     assert (found.stopped, found.n_iter) == ("max_iter", max_iter)
     assert len(found.history) == len(found.update_histories) == max_iter + 1
+
+
+@pytest.mark.parametrize("exponent", [-4, -6, -8, -14])
+def test_a_factor_leaves_out_what_is_rounding(exponent):
+    """Directions whose energy is below 1e-10 of the largest do not count, all others do."""
+    V = scipy.linalg.qr(np.random.RandomState(0).standard_normal((5, 5)))[0]
+    G = V * np.array([1.0, 0.5, 0.2, 0.1, 10.0**exponent]) @ V.T
+    factor = Factor.of((G + G.T) / 2)
+    assert factor.rank == (5 if exponent >= -8 else 4)
+    assert_allclose(factor.R @ factor.R.T, G, atol=1e-12)
+
+
+@pytest.mark.parametrize("pivot", [1e-4, 1e-7])
+def test_a_factor_is_judged_by_the_squares_of_its_pivots(pivot):
+    factor = Factor.of(np.diag([1.0, pivot**2]))
+    assert factor.rank == (2 if pivot == 1e-4 else 1)

@@ -88,6 +88,36 @@ def test_near_the_solution_the_gram_matrix_is_multiplied_not_reduced(monkeypatch
         assert subspace_distance(a, b) < 1e-7
 
 
+@pytest.mark.parametrize("n_members", [1, 2, 4])
+def test_members_of_a_low_rank_leave_the_rest_to_the_old_basis(n_members):
+    """Few members, or members along few directions, do not fill a subspace of dimension four."""
+    rng = np.random.RandomState(0)
+    X = np.zeros((40, 30))
+    X[:20] = rng.standard_normal((20, 30))
+    X[20 : 20 + n_members] = rng.standard_normal((n_members, 2)) @ rng.standard_normal((2, 30))
+    problem, _ = prepare(X, float("inf"), center=False)
+    bases = draw_bases((2, 30, 4), rng)
+    labels = np.repeat([0, 1], 20)
+    found = exact_update(problem, bases, labels)
+    assert is_orthonormal(found, 1e-12)
+    own = X[20 : 20 + n_members]
+    assert_allclose(own @ found[1] @ found[1].T, own, atol=1e-10)
+    # What is not needed for the members lies in the old subspace and their span.
+    both = np.linalg.qr(np.concatenate([bases[1], own.T], axis=1))[0]
+    assert_allclose(both @ both.T @ found[1], found[1], atol=1e-10)
+
+
+def test_weak_directions_are_orthonormal_too():
+    """Images of eigenvectors far below the largest are not orthogonal by themselves."""
+    rng = np.random.RandomState(0)
+    U, V = draw_bases((30, 3), rng), draw_bases((20, 3), rng)
+    X = np.concatenate([V * [1.0, 1e-2, 1e-5] @ U.T, rng.standard_normal((20, 30))])
+    problem, _ = prepare(X, float("inf"), center=False)
+    found = exact_update(problem, draw_bases((2, 30, 3), rng), np.repeat([0, 1], 20))
+    assert is_orthonormal(found, 1e-12)
+    assert subspace_distance(found[0], U) < 1e-4
+
+
 def test_krylov_leaves_an_invariant_start_that_does_not_lead(xp):
     A = np.diag([5.0, 4.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1])
     start = np.eye(8)[:, 4:6]
@@ -189,4 +219,6 @@ def test_the_residual_of_a_basis_has_no_unit():
     expected = np.linalg.norm(image - V @ theta) / np.linalg.norm(theta)
     assert_allclose(_residual(V, image), expected)
     assert_allclose(_residual(V, 100.0 * image), expected)
+    assert_allclose(_residual(V, 1e-5 * image), expected)
     assert _residual(V, 0.0 * image) == 0.0
+    assert _residual(np.eye(6)[:, :2], 1e-3 * np.eye(6)[:, 3:5]) == np.inf
