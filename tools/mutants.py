@@ -24,6 +24,7 @@ from queue import Queue
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src/polyspan"
 #: A file of the package and the number of the place that is changed.
 Mutant = tuple[str, int]
 Outcome = dict[str, Any]
@@ -124,7 +125,7 @@ def tests_by_line(folder: Path) -> Lines:
         lines: Lines = {}
         for name in found.measured_files():
             contexts = found.contexts_by_lineno(name)
-            short = str(Path(name).relative_to(ROOT / "src/polyspan"))
+            short = str(Path(name).relative_to(PACKAGE))
             lines[short] = {
                 line: sorted({c.split("|")[0] for c in cs if c}, key=lambda t: times.get(t, 9e9))
                 for line, cs in contexts.items()
@@ -134,27 +135,41 @@ def tests_by_line(folder: Path) -> Lines:
     return {name: {int(k): v for k, v in lines.items()} for name, lines in read.items()}
 
 
-def users_of(source: str, line: int, lines: dict[int, list[str]]) -> list[str]:
-    """Return the tests that run a line.
+def users_of(name: str, line: int, lines: Lines) -> list[str]:
+    """Return the tests that run a line of a file.
 
-    Of a constant or a default value, which is read at import, those of its users.
+    Of a constant, a field or a default value, which is read at import, those of its users, also in
+    other files. The compiler may leave out the line of a `break`: then those of the line before.
     """
-    if lines.get(line):
-        return lines[line]
-    tree = ast.parse(source)
+    own = lines.get(name, {})
+    if own.get(line):
+        return own[line]
+    tree = ast.parse((PACKAGE / name).read_text())
+    if any(isinstance(node, ast.Break) and node.lineno == line for node in ast.walk(tree)):
+        return own.get(line - 1, [])
     names = {
         node.id
-        for statement in tree.body
+        for statement in ast.walk(tree)
         if isinstance(statement, ast.Assign | ast.AnnAssign)
         and statement.lineno <= line <= (statement.end_lineno or line)
         for node in ast.walk(statement)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
-    used = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in names]
+    used = [(file, where) for file in lines if names for where in _mentions(file, names)]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
-            used += [one.lineno for one in node.body]
-    return list(dict.fromkeys(test for where in used for test in lines.get(where, [])))
+            used += [(name, one.lineno) for one in node.body]
+    return list(dict.fromkeys(test for file, at in used for test in lines[file].get(at, [])))
+
+
+def _mentions(file: str, names: set[str]) -> list[int]:
+    """Return the lines of a file that use one of the names."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse((PACKAGE / file).read_text()))
+        if (isinstance(node, ast.Name) and node.id in names)
+        or (isinstance(node, ast.Attribute) and node.attr in names)
+    ]
 
 
 def _fails(tree: Path, tests: list[str], limit: float) -> bool:
@@ -173,13 +188,13 @@ def _fails(tree: Path, tests: list[str], limit: float) -> bool:
     return done.returncode != 0
 
 
-def judge(tree: Path, mutant: Mutant, lines: dict[int, list[str]], *, rest: bool) -> Outcome:
+def judge(tree: Path, mutant: Mutant, lines: Lines, *, rest: bool) -> Outcome:
     """Run one mutant in a copy of the tree, against the fastest tests or against the rest."""
     name, index = mutant
     path = tree / "src/polyspan" / name
-    original = (ROOT / "src/polyspan" / name).read_text()
+    original = (PACKAGE / name).read_text()
     changed, line, what = mutate(original, index)
-    tests = users_of(original, line, lines)
+    tests = users_of(name, line, lines)
     folder = next(tests for source, tests in FOLDERS.items() if name.startswith(source))
     slow = [test for test in tests[FIRST_TESTS:] if test.startswith(folder)]
     outcome = "left" if slow and not rest else "survived" if tests else "not run"
@@ -207,7 +222,7 @@ def run_all(
         def run(one: Mutant) -> Outcome:
             tree = trees.get()
             try:
-                return judge(tree, one, lines.get(one[0], {}), rest=rest)
+                return judge(tree, one, lines, rest=rest)
             finally:
                 trees.put(tree)
 
@@ -238,11 +253,9 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     lines = tests_by_line(options.out)
-    sources = [
-        path for folder in FOLDERS for path in sorted((ROOT / "src/polyspan" / folder).glob("*.py"))
-    ]
+    sources = [path for folder in FOLDERS for path in sorted((PACKAGE / folder).glob("*.py"))]
     every = [
-        (str(path.relative_to(ROOT / "src/polyspan")), index)
+        (str(path.relative_to(PACKAGE)), index)
         for path in sources
         for index, _ in enumerate(places(ast.parse(path.read_text())))
     ]

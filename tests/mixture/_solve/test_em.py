@@ -143,6 +143,32 @@ def test_a_step_that_falls_is_not_taken():
     assert found.stopped == "converged"
 
 
+def test_a_monitor_ends_the_run():
+    class Rising:
+        n_entries = 10
+
+        def __init__(self):
+            self.value = 0.0
+
+        def expect(self, gaussians, beta=1.0):
+            self.value += 100.0
+            return self.value, None
+
+        def maximise(self, gaussians, sums, shrinkage):
+            return gaussians
+
+    start = draw_gaussians(np.random.default_rng(0), 1, 3, 1)
+    seen = []
+    found = run_em(
+        Rising(), start, Shrinkage(start, 0.0), max_iter=50, tol=1e-3,
+        monitor=lambda *step: seen.append(step) or len(seen) == 3,
+    )  # fmt: skip
+    assert found.stopped == "callback"
+    assert found.n_iter == len(seen) == 3
+    assert found.history == (100.0, 200.0, 300.0, 400.0)
+    assert [step[:2] for step in seen] == [(0, 0), (0, 1), (0, 2)]
+
+
 def test_a_step_that_falls_by_rounding_is_taken():
     values = iter([-1.0, -1.0 - 4e-16, -0.5, -0.5])
 
