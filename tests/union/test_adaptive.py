@@ -181,3 +181,16 @@ def test_paper_setting():
     ).fit(data.X)
     assert 3 <= model.n_subspaces_ <= 7
     assert 9 <= model.subspace_dim_ <= 11
+
+
+@pytest.mark.parametrize(("holes", "solver"), [(False, "exact"), (True, "power")])
+def test_the_last_alternation_is_exact_where_samples_are_complete(holes, solver, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "polyspan.union._solve.merging.alternate",
+        lambda problem, frames, rules: seen.append(rules) or alternate(problem, frames, rules),
+    )
+    X = mask_entries(DATA.X, 0.1, random_state=0) if holes else DATA.X
+    problem, _ = prepare(X, 4.0, center=False, holes=holes)
+    learn_adaptively(problem, draw_bases((3, 12, 4), np.random.RandomState(0)), RULES)
+    assert seen == [Rules(solver, RULES.max_iter, RULES.tol)]

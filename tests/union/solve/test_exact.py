@@ -15,7 +15,7 @@ from polyspan.union._solve.alternation import update_exactly
 from polyspan.union._solve.exact import MemberMoments, exact_step, moments_block
 from polyspan.union._solve.krylov import _residual, leading_subspace
 from polyspan.union._solve.problem import prepare
-from polyspan.union._solve.shape import join, power_step
+from polyspan.union._solve.shape import join, leading_directions, power_step
 
 
 def setting(xp=np, seed=0, n=60, m=12, n_subspaces=3, s=2, lam=4.0):
@@ -116,6 +116,19 @@ def test_weak_directions_are_orthonormal_too():
     found = exact_update(problem, draw_bases((2, 30, 3), rng), np.repeat([0, 1], 20))
     assert is_orthonormal(found, 1e-12)
     assert subspace_distance(found[0], U) < 1e-4
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 9])
+def test_directions_of_few_samples_are_filled_up(xp, n):
+    rng = np.random.RandomState(0)
+    samples, old = rng.standard_normal((n, 8)), draw_bases((8, 3), rng)
+    found = np.asarray(leading_directions(xp.asarray(samples), xp.asarray(old)))
+    assert found.shape == (8, 3)
+    assert is_orthonormal(found, 1e-12)
+    left = np.linalg.svd(samples.T, full_matrices=False)[0][:, :3]
+    assert_allclose(found @ found.T @ left, left, atol=1e-12)
+    span = np.linalg.qr(np.concatenate([left, old if n < 3 else left], axis=1))[0]
+    assert_allclose(span @ span.T @ found, found, atol=1e-12)
 
 
 def test_krylov_leaves_an_invariant_start_that_does_not_lead(xp):
