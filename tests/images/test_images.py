@@ -261,3 +261,12 @@ def test_the_model_learns_from_incomplete_patches_too_and_says_nothing(monkeypat
     inpaint_image(GRAY[:20, :20], hidden, preset="fast")
     assert seen == [False, True, False]
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("axis", [-3, -2, -1, 0, 1, 2])
+def test_planes_become_the_picture_again(axis):
+    picture = np.random.default_rng(0).random((5, 7, 3))
+    moved = np.moveaxis(picture, 2, axis)
+    planes = Planes.of(moved, axis)
+    assert planes.planes.shape == (3, 5, 7)
+    assert_allclose(planes.to_image(planes.planes), moved, atol=1e-6)

@@ -194,3 +194,17 @@ def test_the_last_alternation_is_exact_where_samples_are_complete(holes, solver,
     problem, _ = prepare(X, 4.0, center=False, holes=holes)
     learn_adaptively(problem, draw_bases((3, 12, 4), np.random.RandomState(0)), RULES)
     assert seen == [Rules(solver, RULES.max_iter, RULES.tol)]
+
+
+def test_a_monitor_ends_the_first_alternation():
+    problem, _ = prepare(DATA.X, 4.0, center=False)
+    start = draw_bases((2, 12, 3), np.random.RandomState(0))
+    values = []
+
+    def monitor(run, iteration, value, bases):
+        values.append((iteration, value))
+        return iteration == 2
+
+    learn_adaptively(problem, start, RULES, monitor=monitor)
+    assert [iteration for iteration, _ in values] == [0, 1, 2]
+    assert np.all(np.diff([value for _, value in values]) <= 0)

@@ -6,7 +6,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan.union import MiCUSaL, RobustMiCUSaL
 
@@ -126,3 +126,16 @@ def test_exact_updates_elsewhere_need_few_features():
     X = da.ones((2000, 1025), chunks=(500, -1))
     with pytest.raises(ValueError, match="at most 1024 features"):
         MiCUSaL(2, 1, solver="exact").fit(X)
+
+
+@pytest.mark.parametrize("rows", ROWS[1:])
+@pytest.mark.parametrize("unit", [2.0**-700, 2.0**700])
+def test_rows_elsewhere_may_have_any_unit(rows, unit, tmp_path):
+    """Sums and squares would leave the range of numbers: the rows are scaled while they are read."""
+    X = union_data(False, False) + 1.0
+    near, far = (model_of(False, False, "plain", "power", lam=np.inf) for _ in range(2))
+    near.fit(X)
+    far.fit(placed(unit * X, rows, tmp_path))
+    assert_allclose(far.mean_ / unit, near.mean_, rtol=1e-9)
+    assert_allclose(far.mean_ / unit, X.mean(axis=0), rtol=1e-9)
+    assert_array_equal(far.labels_, near.labels_)
