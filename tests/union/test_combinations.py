@@ -131,7 +131,7 @@ def test_exact_updates_elsewhere_need_few_features():
 @pytest.mark.parametrize("rows", ROWS[1:])
 @pytest.mark.parametrize("unit", [2.0**-700, 2.0**700])
 def test_rows_elsewhere_may_have_any_unit(rows, unit, tmp_path):
-    """Sums and squares would leave the range of numbers: the rows are scaled while they are read."""
+    """Sums and squares would leave the range of numbers: rows are scaled as they are read."""
     X = union_data(False, False) + 1.0
     near, far = (model_of(False, False, "plain", "power", lam=np.inf) for _ in range(2))
     near.fit(X)

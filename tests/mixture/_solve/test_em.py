@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from polyspan.arrays import device, to_numpy
 from polyspan.data.missing import find_patterns
-from polyspan.mixture._solve.complete import CompleteSamples, restore_empty
+from polyspan.mixture._solve.complete import CompleteSamples, gather_moments, restore_empty
 from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
@@ -328,6 +328,24 @@ def test_a_component_without_samples_keeps_what_it_had():
             mixed = [getattr(source, name)[p] for p, source in enumerate((new, old, new))]
             assert np.array_equal(getattr(found, name), mixed)
         assert np.array_equal(found.log_weights, new.log_weights)
+
+
+@pytest.mark.parametrize("weight", [0.0, 4.0])
+def test_an_update_of_a_component_without_samples(weight):
+    """It stays as it was, or takes the parameters towards which all components are shrunk."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6))
+    old, towards = draw_gaussians(rng, 2, 6, 2), draw_gaussians(rng, 1, 6, 2)
+    samples = CompleteSamples(X, True, NoiseRule("subspace", 1e-6))
+    responsibilities = np.zeros((40, 2))
+    responsibilities[:, 0] = 1.0
+    sums = gather_moments(X, responsibilities)
+    found = samples.maximise(old, sums, Shrinkage(towards, weight))
+    assert_allclose(found.means[0], X.mean(axis=0), atol=1e-12)
+    kept = np.allclose(covariance(found, 1), covariance(old, 1))
+    assert kept == (weight == 0.0)
+    if weight:
+        assert_allclose(covariance(found, 1), covariance(towards, 0), atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["subspace", "shared", "fixed"])

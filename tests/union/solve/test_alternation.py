@@ -12,13 +12,13 @@ from polyspan.arrays import chunk_rows
 from polyspan.data.rows import ArrayRows
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
-from polyspan.union._solve.alternation import Rules, alternate, refill_empty
+from polyspan.union._solve.alternation import PATIENCE, Rules, _Run, alternate, refill_empty
 from polyspan.union._solve.annealing import anneal, pooled_residual, temperatures
 from polyspan.union._solve.leave_one_out import SMALLEST_SLACK, coefficient_scatter_block
 from polyspan.union._solve.observation import CompleteBlock
 from polyspan.union._solve.problem import prepare
 from polyspan.union._solve.shape import Linear, point_closeness_product
-from polyspan.union._solve.sums import assign_block, member_mask
+from polyspan.union._solve.sums import Sums, assign_block, member_mask
 
 
 def setting(xp=np, seed=0, lam=4.0, sizes=(30, 30, 30), m=15, s=2, starts=2):
@@ -293,3 +293,37 @@ def test_the_closeness_of_points_is_semidefinite_and_no_larger_than_it_must(seed
         bare = -np.outer(tilt, c) - np.outer(c, tilt)
         assert_allclose(matrix - np.eye(6) * (matrix - bare)[0, 0], bare, atol=1e-12)
         assert_allclose(np.linalg.eigvalsh(matrix)[0], 0.0, atol=1e-12)
+
+
+def recorded(leave_one_out, steps):
+    """Return why a run stopped after each step of (objective, changed labels, criterion)."""
+    _, problem, _ = setting()
+    run, why = _Run(problem, Rules(tol=1e-3, leave_one_out=leave_one_out)), []
+    for objective, changed, criterion in steps:
+        score = np.array([criterion]) if leave_one_out else None
+        sums = Sums(np.ones((1, 3)), np.zeros(1), score=score, changed=np.array([changed]))
+        run.record(np.empty(0), (None, 0), sums, objective)
+        why.append(run.stopped)
+    return why, run.solution()
+
+
+def test_a_run_ends_where_its_objective_no_longer_falls():
+    assert recorded(False, [(5.0, 9, 0), (4.0, 9, 0), (3.999, 9, 0)])[0] == ["", "", "converged"]
+    # A rise can only be rounding.
+    assert recorded(False, [(5.0, 9, 0), (6.0, 9, 0)])[0] == ["", "converged"]
+
+
+def test_a_leave_one_out_run_ends_where_labels_and_objective_stay():
+    assert recorded(True, [(5.0, 9, 3.0), (4.9999, 0, 3.0)])[0] == ["", "converged"]
+    assert recorded(True, [(5.0, 9, 3.0), (4.9999, 1, 3.0)])[0] == ["", ""]
+    assert recorded(True, [(5.0, 9, 3.0), (4.0, 0, 3.0)])[0] == ["", ""]
+    assert recorded(True, [(5.0, 9, 3.0), (6.0, 0, 3.0)])[0] == ["", ""]  # it may rise
+
+
+def test_a_leave_one_out_run_keeps_its_best_iterate_but_not_its_start():
+    criteria = [1.0, 5.0, 4.0, *[4.5] * PATIENCE]
+    steps = [(10.0 - i, 3, criterion) for i, criterion in enumerate(criteria)]
+    why, solution = recorded(True, steps)
+    assert why == [""] * (len(steps) - 1) + ["converged"]
+    assert solution.criterion == 4.0
+    assert solution.objective == 8.0

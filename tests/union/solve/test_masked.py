@@ -317,3 +317,14 @@ def test_systems_that_are_singular_have_no_inverses(xp):
     assert_allclose(np.asarray(inverses(xp.asarray([[[v] for v in regular]])))[0, 0, 0, 0], 4 / 3)
     assert inverses(xp.asarray([[[v] for v in singular]])) is None
     assert inverses(xp.asarray(np.empty((2, 0, 3)))).shape == (2, 3, 0, 0)
+
+
+def test_few_observed_entries_weigh_as_many_as_there_are_features():
+    X = np.full((4, 6), np.nan)
+    for i, n in enumerate((1, 2, 3, 6)):
+        X[i, :n] = 1.0 + i
+    problem, _ = prepare(X, 4.0, center=False, holes=True)
+    block = problem.rows.block
+    order = np.argsort(block.values.sum(axis=1))
+    assert_allclose(block.weights[order], [6, 3, 2, 1])
+    assert_allclose(block.squared_norms()[order], 6 * (block.values[order].max(axis=1)) ** 2)
