@@ -77,7 +77,7 @@ def unequal(outliers: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.concatenate([np.repeat([0, 1, 2], 120), np.full(n_outliers, OUTLIER)])
 
 
-PAIRS = ((1, 6), (0, 4), (3, 8), (1, 7), (3, 5), (4, 9))
+PAIRS = ((1, 6), (0, 4), (3, 8), (1, 7), (3, 5), (4, 9), (2, 7), (5, 6))
 DATA = {
     **{
         f"Yale B, {k} subjects": Data(lambda seed, k=k: faces(k, seed), 9)

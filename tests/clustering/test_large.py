@@ -53,6 +53,37 @@ def test_exemplars_are_clustered_and_others_predicted(large):
     assert (model.confidence_ <= 1).all()
 
 
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_a_graph_in_parts_has_the_eigenvalue_one_for_each(kind):
+    """Lanczos iterations alone find some of them: equal eigenvalues are found part by part."""
+    sizes = [500, 450, 120, 40, 1, 500]
+    rng = np.random.default_rng(0)
+    blocks = []
+    for size in sizes:
+        block = rng.uniform(0.5, 1.0, (size, size)) * (rng.random((size, size)) < 0.2)
+        block = np.triu(block, 1)
+        blocks.append(block + block.T)
+    shuffled = rng.permutation(sum(sizes))
+    graph = scipy.sparse.block_diag(blocks, format="csr").toarray()[np.ix_(shuffled, shuffled)]
+    part_of = np.repeat(range(len(sizes)), sizes)[shuffled]
+    found = leading_spectrum(scipy.sparse.csr_array(graph) if kind == "sparse" else graph, 7, 0)
+    assert_allclose(found.values[:5], 1.0, atol=1e-9)
+    assert (found.values[5:] < 0.9).all()
+    assert_allclose(found.vectors.T @ found.vectors, np.eye(7), atol=1e-6)
+    for part in (0, 1, 2, 3, 5):
+        spans = found.vectors[part_of == part]
+        assert np.linalg.matrix_rank(spans[:, :5], tol=1e-6) == 1
+    assert_allclose(found.vectors[part_of == 4], 0.0, atol=1e-12)
+
+
+def test_of_more_parts_than_vectors_the_largest_count():
+    sizes = [30, 50, 20, 40]
+    graph = scipy.sparse.block_diag([np.ones((s, s)) - np.eye(s) for s in sizes], format="csr")
+    found = leading_spectrum(graph, 2, 0)
+    assert_allclose(found.values, 1.0)
+    assert_array_equal(np.flatnonzero(found.vectors.any(axis=1)), np.r_[30:80, 100:140])
+
+
 def test_few_samples_are_annealed(large):
     """Close subspaces are found from a part of the samples, and the others are predicted."""
     labels = decision._annealed(DATA.X, 3, 3, 0)
@@ -124,7 +155,8 @@ def test_what_does_not_converge_has_no_gap(monkeypatch):
 
     monkeypatch.setattr(spectra, "eigsh", fail)
     monkeypatch.setattr(spectra, "UNSEEDED_ABOVE", 10)
-    found = leading_spectrum(scipy.sparse.eye_array(500).tocsr(), 4, 0)
+    path = scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(500, 500))
+    found = leading_spectrum(path.tocsr(), 4, 0)
     assert_allclose(found.values, [1.0, 0.9, 0.9, 0.9])
     assert found.gap(2) == found.gap(3) == 0.0
     assert_array_equal(found.vectors[:, 0], np.eye(500)[:, 1])

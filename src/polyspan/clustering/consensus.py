@@ -114,6 +114,22 @@ def agreement(members: Sequence[Member], labels: np.ndarray, n_clusters: int) ->
     return np.asarray(weights @ same / weights.sum())
 
 
+def members_table(
+    members: Sequence[Member], labels: np.ndarray, n_clusters: int
+) -> dict[str, np.ndarray]:
+    """Return names, gaps, weights, labels and eigenvalues, labels named as those of the result."""
+    n = len(members)
+    renamed = [matched(member.labels, labels, n_clusters) for member in members]
+    width = len(members[0].values) if members else n_clusters + 1
+    return {
+        "graph": np.array([member.name for member in members], dtype=str),
+        "gap": np.array([member.gap for member in members]),
+        "weight": np.array([member.weight for member in members]),
+        "labels": np.array(renamed, dtype=np.int64).reshape(n, len(labels)),
+        "values": np.array([member.values for member in members]).reshape(n, width),
+    }
+
+
 def rand_index(first: np.ndarray, second: np.ndarray) -> float:
     """Return the adjusted Rand index."""
     return float(adjusted_rand_score(first, second))

@@ -12,8 +12,10 @@ from polyspan._sklearn import plain_settings
 from polyspan.arrays import (
     Array,
     is_numpy,
+    machine_epsilon,
     moved_to,
     namespace,
+    power_of_two_scale,
     row_slices,
     rows_at_once,
     to_numpy,
@@ -125,6 +127,13 @@ def _product(A: Array, B: Array) -> Array:
     for which in row_slices(int(A.shape[0]), rows_at_once(A)):
         out[which, :] = xp.astype(A[which, :], xp.float64, copy=False) @ B
     return out
+
+
+def scaled_samples(X: np.ndarray) -> np.ndarray:
+    """Return samples in float64, scaled where squares would leave its range."""
+    X = np.asarray(X, dtype=np.float64)
+    scale = power_of_two_scale(float(np.abs(X).max(initial=0.0)), machine_epsilon(X))
+    return X if scale == 1.0 else X * scale
 
 
 def unit_rows(a: Array) -> Array:

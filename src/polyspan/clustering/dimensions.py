@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from polyspan.clustering.coordinates import Coordinates, scaled_samples
+
 #: A subspace holds this fraction of the energy of its cluster.
 ENERGY = 0.9
 
@@ -22,8 +24,6 @@ def _leading(members: np.ndarray) -> np.ndarray:
     """Return the leading directions of the members of a cluster; one if all of them are zero."""
     if not len(members) or not np.any(members):
         return np.eye(members.shape[1], 1, dtype=members.dtype)
-    largest = np.abs(members).max()
-    _, S, Vt = np.linalg.svd(members / largest, full_matrices=False)
-    part = np.cumsum(S**2) / np.sum(S**2)
-    dim = min(int(np.searchsorted(part, ENERGY)) + 1, max(1, len(members) - 1), len(S))
-    return np.ascontiguousarray(Vt[:dim].T)
+    found = Coordinates.of(scaled_samples(members))
+    dim = min(found.rank_at(ENERGY), max(1, len(members) - 1))
+    return np.ascontiguousarray(found.V[:, :dim].astype(members.dtype))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
@@ -49,11 +50,54 @@ class Spectrum:
 def leading_spectrum(graph: Graph, k: int, seed: int) -> Spectrum:
     """Return the leading k eigenpairs of the normalised affinity, the same bits every time.
 
-    A node without edges has a row of zeros. A dense graph may be on an accelerator: then it is
-    multiplied there.
+    A graph in parts has the eigenvalue 1 once for each part, and Lanczos iterations miss equal
+    eigenvalues: so every part has its own spectrum, and the largest values of all are kept. If
+    there are more than k parts, those with the most nodes count. A node without edges has a row of
+    zeros. A dense graph may be on an accelerator: then it is multiplied there.
     """
     n = int(graph.shape[0])
     k = min(k, n)
+    parts = _largest_parts(graph, k)
+    if len(parts) == 1 and len(parts[0]) == n:
+        return _of_part(graph, k, seed)
+    # Each part with edges has one eigenvalue 1, so no part has more than this many among k.
+    most = k + 1 - max(1, sum(len(nodes) > 1 for nodes in parts))
+    spectra = [_of_part(_induced(graph, p), min(most, len(p)), seed) for p in parts]
+    values = np.concatenate([spectrum.values for spectrum in spectra])
+    part_of = np.repeat(np.arange(len(parts)), [len(one.values) for one in spectra])
+    column_of = np.concatenate([np.arange(len(one.values)) for one in spectra])
+    order = np.argsort(-values, kind="stable")[:k]
+    vectors = np.zeros((n, len(order)))
+    for j, i in enumerate(order):
+        vectors[parts[part_of[i]], j] = spectra[part_of[i]].vectors[:, column_of[i]]
+    return Spectrum(values[order], vectors)
+
+
+def _largest_parts(graph: Graph, k: int) -> list[np.ndarray]:
+    """Return the nodes of the k largest connected parts, the largest first."""
+    n = int(graph.shape[0])
+    if not scipy.sparse.issparse(graph):
+        first = to_numpy(graph[0, :])
+        if np.count_nonzero(first[1:]) == n - 1:  # one node is joined to all others
+            return [np.arange(n)]
+        graph = scipy.sparse.csr_array(to_numpy(graph) > 0)
+    _, part_of = connected_components(graph, directed=False)
+    largest = np.argsort(-np.bincount(part_of), kind="stable")[:k]
+    return [np.flatnonzero(part_of == part) for part in largest]
+
+
+def _induced(graph: Graph, nodes: np.ndarray) -> Graph:
+    """Return the graph of some nodes."""
+    if scipy.sparse.issparse(graph):
+        return graph[nodes][:, nodes]
+    if is_numpy(graph):
+        return graph[np.ix_(nodes, nodes)]
+    return moved_to(to_numpy(graph)[np.ix_(nodes, nodes)], graph)
+
+
+def _of_part(graph: Graph, k: int, seed: int) -> Spectrum:
+    """Return the leading k eigenpairs of a graph that is connected."""
+    n = int(graph.shape[0])
     seeded = "rng" in signature(eigsh).parameters  # since SciPy 1.17
     if n < DENSE_BELOW or k >= n - 1 or (not seeded and n <= UNSEEDED_ABOVE):
         dense = graph.toarray() if scipy.sparse.issparse(graph) else to_numpy(graph)

@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import machine_epsilon, power_of_two_scale, to_numpy
+from polyspan.arrays import to_numpy
 from polyspan.checks import refuse_missing, validate_samples, warn_user
-from polyspan.clustering.consensus import Member, agreement, cluster_graphs, matched
-from polyspan.clustering.coordinates import Coordinates, move_attributes
+from polyspan.clustering.consensus import Member, agreement, cluster_graphs, members_table
+from polyspan.clustering.coordinates import Coordinates, move_attributes, scaled_samples
 from polyspan.clustering.decision import Judge, Partition, best_rung, decide
 from polyspan.clustering.dimensions import bases_of
 from polyspan.clustering.duplicates import distinct_samples, with_copies
@@ -179,7 +179,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             chosen = np.sort(rng.choice(len(X), N_EXEMPLARS, replace=False))
         part = X if chosen is None else X[chosen]
         distinct, copies = distinct_samples(part)
-        coordinates = Coordinates.of(_scaled(distinct), seed, like=given)
+        coordinates = Coordinates.of(scaled_samples(distinct), seed, like=given)
         n_clusters = self._number(coordinates, seed)
         most = most_members(coordinates, n_clusters)
         progress = FitProgress(self, X, y, 1, most)
@@ -273,15 +273,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.__dict__.update(self._subspaces(X, labels, n_clusters))
         if not members:
             self.subspace_dim_ = int(self.subspace_dims_.max())
-        renamed = [matched(member.labels, labels, n_clusters) for member in members]
-        width = len(members[0].values) if members else n_clusters + 1
-        self.members_ = {
-            "graph": np.array([member.name for member in members], dtype=str),
-            "gap": np.array([member.gap for member in members]),
-            "weight": np.array([member.weight for member in members]),
-            "labels": np.array(renamed, dtype=np.int64).reshape(len(members), len(X)),
-            "values": np.array([m.values for m in members]).reshape(len(members), width),
-        }
+        self.members_ = members_table(members, labels, n_clusters)
         largest = float(self.members_["gap"].max(initial=0.0))
         self.verdict_ = "there was nothing to compare"
         if members:
@@ -329,10 +321,3 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
-
-
-def _scaled(X: np.ndarray) -> np.ndarray:
-    """Return samples in float64, scaled where squares would leave its range."""
-    X = np.asarray(X, dtype=np.float64)
-    scale = power_of_two_scale(float(np.abs(X).max(initial=0.0)), machine_epsilon(X))
-    return X if scale == 1.0 else X * scale
