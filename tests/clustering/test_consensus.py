@@ -91,7 +91,7 @@ def test_matched_labels_differ_only_where_the_clusters_do():
 
 def test_rows_of_independent_subspaces_are_orthogonal():
     X, labels = union(noise=0.0)
-    graphs = subspace_graphs(Coordinates.of(X), {9: True}, 3, dense=True)
+    graphs = subspace_graphs(Coordinates.of(X), {9: True}, dense=True)
     dense, sparse = (named.graph for named in graphs)
     across = labels[:, None] != labels
     assert dense[across].max() < 1e-12

@@ -11,7 +11,6 @@ import scipy.sparse
 from polyspan.arrays import Array, device, is_numpy, namespace, row_slices
 from polyspan.clustering.coordinates import Coordinates as Coordinates
 from polyspan.clustering.coordinates import unit_rows
-from polyspan.clustering.landmarks import angles_to_landmarks
 from polyspan.clustering.neighbours import nearest_distances, nearest_rows
 from polyspan.clustering.spectra import Graph
 
@@ -35,7 +34,7 @@ class Named:
 
 
 def subspace_graphs(
-    coordinates: Coordinates, ranks: dict[int, bool], n_clusters: int, dense: bool
+    coordinates: Coordinates, ranks: dict[int, bool], dense: bool
 ) -> Iterator[Named]:
     """Yield graphs by the angles between rows of the leading singular vectors.
 
@@ -44,20 +43,15 @@ def subspace_graphs(
     Parameters
     ----------
     ranks : dict
-        Ranks, and whether a graph of the nearest angles is wanted beside all angles.
-    n_clusters : int
-        As many as may be told apart: they decide the number of landmarks.
+        Ranks, and whether a sparse graph is wanted too.
     dense : bool
-        Whether all angles, N×N, are wanted; otherwise those to landmarks, and the nearest ones.
+        Whether dense graphs, N×N, are wanted.
     """
-    for r, nearest in ranks.items():
+    for r, sparse in ranks.items():
         Q = unit_rows(coordinates.source[:, :r])
         if dense:
             yield Named(f"angles, rank {r}", "subspace", r, all_angles(Q))
-        else:
-            thin = angles_to_landmarks(Q, n_clusters, coordinates.seed)
-            yield Named(f"angles to landmarks, rank {r}", "subspace", r, thin)
-        if nearest or not dense:
+        if sparse or not dense:
             graph = nearest_angles(Q, N_ANGLES, coordinates.seed)
             yield Named(f"nearest angles, rank {r}", "subspace", r, graph)
 

@@ -40,7 +40,7 @@ def member_graphs(
 ) -> Iterator[Named]:
     """Yield all graphs of a fit."""
     return chain(
-        subspace_graphs(coordinates, member_ranks(coordinates, n_clusters), n_clusters, dense),
+        subspace_graphs(coordinates, member_ranks(coordinates, n_clusters), dense),
         proximity_graphs(coordinates, n_clusters),
         *(EXTRA[name](coordinates, n_clusters, seed) for name in extra),
     )

@@ -30,5 +30,5 @@ def candidate_graphs(coordinates: Coordinates, most: int, dense: bool) -> Iterab
     """Yield graphs for all numbers of clusters."""
     n = len(coordinates.U)
     ranks = {r: False for r in RANKS if r <= n / 2 and r < coordinates.rank}
-    yield from subspace_graphs(coordinates, ranks, most, dense)
+    yield from subspace_graphs(coordinates, ranks, dense)
     yield from proximity_graphs(coordinates, most)

@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 from polyspan._sklearn import plain_settings
 from polyspan.arrays import is_numpy, moved_to, to_numpy, transpose
 from polyspan.clustering.coordinates import unit_rows as unit_rows
-from polyspan.clustering.landmarks import ToLandmarks
 
 # Starts of k-means in an embedding, which has as few coordinates as there are clusters.
 KMEANS_STARTS = 10
@@ -31,8 +30,7 @@ GAP_FLOOR = 0.003
 # Below this fraction of the largest entropy of cluster sizes a member splits off a few samples.
 LEAST_ENTROPY = 0.5
 
-#: A symmetric affinity with a zero diagonal, a dense array of any namespace or a sparse one, or
-#: affinities to landmarks.
+#: A symmetric affinity with a zero diagonal: a dense array of any namespace, or a sparse one.
 Graph = Any
 
 
@@ -57,8 +55,6 @@ def leading_spectrum(graph: Graph, k: int, seed: int) -> Spectrum:
     there are more than k parts, those with the most nodes count. A node without edges has a row of
     zeros. A dense graph may be on an accelerator: then it is multiplied there.
     """
-    if isinstance(graph, ToLandmarks):
-        return Spectrum(*graph.leading(k))
     n = int(graph.shape[0])
     k = min(k, n)
     parts = _largest_parts(graph, k)

@@ -49,9 +49,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     max_clusters : int, default=20
         Most clusters that are looked for, if `n_clusters` is None.
     graphs : {"auto", "all", "sparse"}, default="auto"
-        Which graphs take part. "all": also those of all pairs, n_samples × n_samples numbers;
-        "sparse": only near neighbours, and angles to some samples, the landmarks; "auto": "all" up
-        to 3000 samples, "sparse" beyond.
+        Which graphs take part. "all" needs memory for one matrix of n_samples × n_samples;
+        "auto": all up to 3000 samples, only sparse ones beyond.
     close_subspaces : bool, default=True
         Where no graph separates clearly, try `MiCUSaL` as well, which finds subspaces that are
         close to each other.
@@ -101,9 +100,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     elastic nets join the graphs. Then that graph wins whose clusters the graphs of other kinds cut
     least.
 
-    Memory: three times n_samples × n_samples numbers up to 3000 samples. Beyond that no array has
-    n_samples × n_samples entries: angles are those to 1500 landmarks, or 50 for each cluster if
-    that is more, in single precision. Beyond 5000 samples the 300 leading
+    Memory: three times n_samples × n_samples numbers up to 3000 samples. Beyond that graphs are
+    sparse, and no array has n_samples × n_samples entries. Beyond 5000 samples the 300 leading
     coordinates count, of which a few copies are held. Neighbours are then searched in random trees,
     which find more than 95 % of them on digits, and 5000 samples are judged by residuals. A Gram
     matrix has as many rows as there are features, up to 3000; beyond, the decomposition is
