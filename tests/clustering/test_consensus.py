@@ -13,6 +13,7 @@ from polyspan.clustering.consensus import (
     matched,
     rand_index,
 )
+from polyspan.clustering.coordinates import unit_rows
 from polyspan.clustering.graphs import Coordinates, Named, proximity_graphs, subspace_graphs
 from polyspan.clustering.number import candidate_graphs, evidence
 from polyspan.clustering.residuals import leave_one_out, paired_t
@@ -98,6 +99,21 @@ def test_rows_of_independent_subspaces_are_orthogonal():
     assert abs(sparse.toarray()[across]).max() < 1e-12
     assert np.array_equal(dense, dense.T)
     assert (abs(sparse - sparse.T) > 1e-15).nnz == 0
+
+
+def test_without_dense_graphs_there_are_two_sparse_ones_of_each_rank():
+    Q = unit_rows(np.random.default_rng(0).standard_normal((40, 5)))
+    X = Q * np.linspace(2, 1, 5)
+    coordinates = Coordinates.of(X)
+    graphs = list(subspace_graphs(coordinates, {4: False, 5: True}, dense=False))
+    assert [named.rank for named in graphs] == [4, 4, 5, 5]
+    few, more = (named.graph.toarray() for named in graphs[:2])
+    cosines = np.abs(unit_rows(coordinates.U[:, :4]) @ unit_rows(coordinates.U[:, :4]).T)
+    np.fill_diagonal(cosines, 0.0)
+    for graph, k, power in ((few, 5, 2), (more, 15, 4)):
+        smallest = np.sort(cosines, axis=1)[:, [-k]]
+        one_way = np.where(cosines >= smallest, cosines**power, 0.0)
+        assert_allclose(graph, one_way + one_way.T, atol=1e-12)
 
 
 def test_neighbour_graphs_are_symmetric_and_have_no_loops():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +16,11 @@ from polyspan.clustering.spectra import Graph
 
 #: Ranks of the subspace graphs, in multiples of the number of clusters.
 RUNGS = (2, 3, 4, 6, 9)
-#: Ranks of which there is a sparse graph too.
+#: Ranks of which there is a sparse graph beside the dense one.
 SPARSE_RUNGS = (6, 9)
-N_ANGLES = 5  # neighbours of a sample in a sparse one
+#: Neighbours of a sample in sparse graphs, and the power of |cos| that weights them. Without dense
+#: graphs there are both: few neighbours tell digits apart, more of them many faces.
+FEW_ANGLES, MORE_ANGLES = (5, 2), (15, 4)
 N_OVERLAP = 10  # neighbours whose overlap is compared
 
 
@@ -43,17 +45,17 @@ def subspace_graphs(
     Parameters
     ----------
     ranks : dict
-        Ranks, and whether a sparse graph is wanted too.
+        Ranks, and whether a sparse graph is wanted beside the dense one.
     dense : bool
-        Whether dense graphs, N×N, are wanted.
+        Whether dense graphs, N×N, are wanted; otherwise there are two sparse ones of each rank.
     """
     for r, sparse in ranks.items():
         Q = unit_rows(coordinates.source[:, :r])
         if dense:
             yield Named(f"angles, rank {r}", "subspace", r, all_angles(Q))
-        if sparse or not dense:
-            graph = nearest_angles(Q, N_ANGLES, coordinates.seed)
-            yield Named(f"nearest angles, rank {r}", "subspace", r, graph)
+        sizes = [FEW_ANGLES] * (sparse or not dense) + [MORE_ANGLES] * (not dense)
+        for (k, _), graph in zip(sizes, nearest_angles(Q, sizes, coordinates.seed), strict=True):
+            yield Named(f"{k} nearest angles, rank {r}", "subspace", r, graph)
 
 
 def all_angles(Q: Array) -> Array:
@@ -69,11 +71,19 @@ def all_angles(Q: Array) -> Array:
     return squares * squares * squares
 
 
-def nearest_angles(Q: Array, k: int, seed: int) -> scipy.sparse.csr_array:
-    """Join every unit row to the k others of largest |cos|, squared."""
-    cosines, neighbours = nearest_rows(Q, k, seed, lines=True)
-    graph = _edges(cosines.astype(np.float64) ** 2, neighbours)
-    return (graph + graph.T).tocsr()
+def nearest_angles(
+    Q: Array, sizes: Sequence[tuple[int, int]], seed: int
+) -> Iterator[scipy.sparse.csr_array]:
+    """Join every unit row to the k others of largest |cos|, by a power of it, for all (k, power).
+
+    All graphs come from one search.
+    """
+    if not sizes:
+        return
+    cosines, neighbours = nearest_rows(Q, max(k for k, _ in sizes), seed, lines=True)
+    for k, power in sizes:
+        graph = _edges(cosines[:, :k].astype(np.float64) ** power, neighbours[:, :k])
+        yield (graph + graph.T).tocsr()
 
 
 def proximity_graphs(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
