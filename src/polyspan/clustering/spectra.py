@@ -19,7 +19,8 @@ from polyspan._sklearn import plain_settings
 from polyspan.arrays import is_numpy, moved_to, to_numpy, transpose
 from polyspan.clustering.coordinates import unit_rows as unit_rows
 
-# Starts of k-means in an embedding, which has as few coordinates as there are clusters.
+# Starts of k-means in an embedding: this many, or as many as there are clusters. Of many clusters
+# few starts find all: with 10 starts two of 38 faces were often joined.
 KMEANS_STARTS = 10
 # Below this many nodes a dense eigensolver is as fast.
 DENSE_BELOW = 400
@@ -146,7 +147,8 @@ def _lanczos(operator: LinearOperator, k: int, seed: int, seeded: dict[str, Any]
 
 def cluster_embedding(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     """Return labels by k-means of rows scaled to norm 1."""
-    kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed)
+    starts = max(KMEANS_STARTS, n_clusters)
+    kmeans = KMeans(n_clusters, n_init=starts, random_state=seed)
     # With several threads k-means sums in the order in which they end.
     with plain_settings(), threadpool_limits(1, "openmp"):
         return np.asarray(kmeans.fit_predict(unit_rows(vectors)), dtype=np.int64)
