@@ -89,7 +89,7 @@ DATA = {
         for a, b in PAIRS
     },
     "USPS, ten digits, N=3000": Data(lambda seed: digits(tuple(range(10)), 300, seed), 4, 5),
-    "scikit-learn's digits": Data(small_digits, 4, 5),
+    "scikit-learn's digits": Data(small_digits, 4),
     "synthetic, t_s=.04": Data(lambda seed: paper(0.04, seed), 13),
     "synthetic, t_s=.2": Data(lambda seed: paper(0.2, seed), 13),
     "dimensions 3, 6, 12": Data(lambda seed: unequal(0.0, seed), 6),
