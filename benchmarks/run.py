@@ -23,6 +23,7 @@ from baseline_rows import (
     baselines_usps,
     sparse_codes,
 )
+from clustering_rows import clustering, clustering_growth, clustering_large
 from job_rows import denoise as denoise_pictures
 from job_rows import impute as impute_tables
 from job_rows import inpaint, jobs, photograph_memory
@@ -54,6 +55,9 @@ ROWS = COMPLETE_ROWS | {
     "baselines_faces": baselines_faces,
     "baselines_memory": baselines_memory,
     "sparse_codes": sparse_codes,
+    "clustering": clustering,
+    "clustering_growth": clustering_growth,
+    "clustering_large": clustering_large,
     "peers": peers_iteration,
     "peers_growth": peers_growth,
     "jobs": jobs,

@@ -52,5 +52,5 @@ def test_every_public_name_is_there_and_is_listed():
     for name in polyspan.__all__:
         assert getattr(polyspan, name) is not None
     assert set(polyspan.__all__) <= set(dir(polyspan))
-    with pytest.raises(AttributeError, match="no attribute 'clustering'"):
-        polyspan.clustering  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'consensus'"):
+        polyspan.consensus  # noqa: B018

@@ -8,6 +8,7 @@ from polyspan._interrupts import ended_by_interrupt, is_command
 
 with ended_by_interrupt(is_command()):
     from polyspan import datasets, geometry, images, kernels, metrics
+    from polyspan.clustering import SubspaceClustering
     from polyspan.compare import Comparison, compare
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
     from polyspan.mixture import SubspaceImputer, SubspaceMixture
@@ -28,6 +29,7 @@ __all__ = [
     "MiCUSaL",
     "RobustMCKUSaL",
     "RobustMiCUSaL",
+    "SubspaceClustering",
     "SubspaceImputer",
     "SubspaceMixture",
     "baselines",

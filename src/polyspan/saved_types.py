@@ -17,7 +17,7 @@ import scipy.sparse
 from sklearn import decomposition, feature_selection, impute, preprocessing
 from sklearn.pipeline import Pipeline
 
-from polyspan import baselines, kernel, mixture, union
+from polyspan import baselines, clustering, kernel, mixture, union
 from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitting import KernelRun
 from polyspan.kernel.functions import Kernel
@@ -33,7 +33,7 @@ from polyspan.union.streaming import Stream
 ESTIMATORS: dict[str, type] = {
     **{
         f"polyspan.{name}": getattr(family, name)
-        for family in (union, kernel, mixture)
+        for family in (union, kernel, mixture, clustering)
         for name in family.__all__
     },
     **{f"polyspan.baselines.{name}": getattr(baselines, name) for name in baselines.__all__},

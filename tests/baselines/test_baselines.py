@@ -15,10 +15,14 @@ from polyspan.baselines import (
     GROUSE,
     KGROUSE,
     BlockSparseDictionary,
+    ElasticNetSubspaceClustering,
+    EnsembleKSubspaces,
     KernelKMeans,
     KernelPCADenoiser,
     KSubspaces,
+    LeastSquaresSubspaceClustering,
     RobustKernelPCA,
+    RobustShapeInteraction,
     RobustSparseSubspaceClustering,
     SparseSubspaceClustering,
     ThresholdingSubspaceClustering,
@@ -32,6 +36,10 @@ GRAPHS = [
     SparseSubspaceClustering,
     RobustSparseSubspaceClustering,
     ThresholdingSubspaceClustering,
+    ElasticNetSubspaceClustering,
+    LeastSquaresSubspaceClustering,
+    EnsembleKSubspaces,
+    RobustShapeInteraction,
 ]
 
 
@@ -49,6 +57,10 @@ def independent(seed=0, n=40, m=30, s=3, L=3, noise=0.01):
         SparseSubspaceClustering(),
         RobustSparseSubspaceClustering(),
         ThresholdingSubspaceClustering(),
+        ElasticNetSubspaceClustering(),
+        LeastSquaresSubspaceClustering(),
+        EnsembleKSubspaces(n_runs=20),
+        RobustShapeInteraction(),
         BlockSparseDictionary(n_init=2, max_iter=10),
         GROUSE(n_sweeps=5),
         KGROUSE(n_sweeps=5, n_init=2),
@@ -75,6 +87,13 @@ def test_scikit_learn_checks(estimator, check, monkeypatch):
         RobustSparseSubspaceClustering(3, 3, lam=0.1),
         RobustSparseSubspaceClustering(3, 3, lam="two-step", noise=0.05),
         ThresholdingSubspaceClustering(3, 3),
+        ElasticNetSubspaceClustering(3, 3),
+        ElasticNetSubspaceClustering(3, 3, nonnegative=True),
+        LeastSquaresSubspaceClustering(3, 3),
+        LeastSquaresSubspaceClustering(3, 3, alpha=0.1, power=1, q=None, normalize=False),
+        EnsembleKSubspaces(3, 3, n_runs=50),
+        RobustShapeInteraction(3, 3),
+        RobustShapeInteraction(3, 3, q=5, assign_labels="cluster_qr"),
         KSubspaces(3, 3),
     ],
     ids=repr,
@@ -111,8 +130,17 @@ def test_a_graph_is_symmetric_sparse_and_kept():
     for cls in GRAPHS:
         graph = cls(3, 3, random_state=0).fit(X).affinity_
         assert abs(graph - graph.T).max() == 0
-        assert graph.nnz < 0.7 * 120**2
+        assert graph.nnz < 0.7 * 120**2 or cls is RobustShapeInteraction  # dense unless q is given
+        assert graph.min() >= 0
         assert graph.diagonal().max() == 0
+
+
+@pytest.mark.parametrize("cls", GRAPHS)
+def test_the_same_random_state_gives_the_same_labels(cls):
+    X, _, _ = independent(noise=0.3)
+    first, second = (cls(3, 3, random_state=7).fit(X) for _ in range(2))
+    assert np.array_equal(first.labels_, second.labels_)
+    assert abs(first.affinity_ - second.affinity_).max() == 0
 
 
 def test_affine_codes_tell_parallel_planes_apart():

@@ -20,7 +20,8 @@ SIZES = ("-L", 2, "-s", 2)
 def test_the_help_page_names_commands_and_exit_codes(run):
     page = run("--help")
     assert page.exit_code == 0
-    for name in ("fit", "predict", "reconstruct", "impute", "info", "denoise", "inpaint", "demo"):
+    names = ("fit", "predict", "reconstruct", "impute", "info", "cluster", "denoise", "inpaint")
+    for name in (*names, "demo"):
         assert f" {name} " in page.output
         one = run(name, "--help")
         assert one.exit_code == 0
@@ -40,7 +41,7 @@ def test_every_estimator_has_a_name():
 @pytest.mark.parametrize("method", sorted(METHODS.keys() - {"imputer"}))
 def test_every_method_fits_predicts_and_shows_itself(run, shelf, tmp_path, method):
     sizes = {"grouse": ("-s", 2), "kernel-pca": ("-s", 2), "robust-kernel-pca": ("-s", 2)}
-    sizes["kernel-kmeans"] = ("-L", 2)
+    sizes["kernel-kmeans"] = sizes["clustering"] = ("-L", 2)
     done = run("fit", shelf / "x.csv", "-o", "m.skops", "-m", method, *sizes.get(method, SIZES))
     assert done.exit_code == 0, done.output
     assert type(load_model("m.skops")) is METHODS[method]

@@ -67,6 +67,10 @@ SPACES = {
         "n_subspaces": ("auto", 1, 2), "subspace_dim": ("auto", 1, 2), "n_fits": (1,),
         "add_indicator": (True, False), "keep_empty_features": (True, False),
     },
+    polyspan.SubspaceClustering: {
+        "n_clusters": (1, 2, 3, None), "max_clusters": (2, 4), "graphs": ("all", "sparse"),
+        "close_subspaces": (False,), "extra_members": (None, ("least_squares",)),
+    },
     baselines.KSubspaces: {name: LINEAR[name] for name in LINEAR if name != "lam"},
     baselines.GROUSE: {
         "subspace_dim": (1, 2), "step_size": ("greedy", 0.1, 10.0), "n_sweeps": (3,),
@@ -91,6 +95,20 @@ SPACES = {
     },
     baselines.RobustSparseSubspaceClustering: GRAPH | {"lam": (None, 0.1, "two-step")},
     baselines.ThresholdingSubspaceClustering: GRAPH | {"q": (None, 1, 3)},
+    baselines.ElasticNetSubspaceClustering: GRAPH
+    | {
+        "gamma": (1.0, 50.0, 1e4), "l1_ratio": (0.1, 0.9, 1.0), "nonnegative": (True, False),
+        "n_exemplars": (None, 2, 10),
+    },
+    baselines.LeastSquaresSubspaceClustering: GRAPH
+    | {
+        "alpha": (1e-6, 0.1, 1e3), "power": (1.0, 4.0), "q": (None, 1, 3),
+        "normalize": (True, False),
+    },
+    baselines.EnsembleKSubspaces: GRAPH
+    | {"n_runs": (5,), "n_iter": (0, 3), "q": (None, 1, 3)},
+    baselines.RobustShapeInteraction: GRAPH
+    | {"ranks": (None, (1, 2), (50,)), "power": (1.0, 4.0), "q": (None, 1, 3)},
 }  # fmt: skip
 SHAPES = ("plain", "union", "constant", "zeros", "duplicates", "low rank", "one hot", "integers")
 SCALES = (1.0,) * 8 + (1e-3, 1e3, 1e-150, 1e150, 1e-300, 1e300, "rows", "columns")

@@ -54,6 +54,39 @@ def spectral_labels(
     return cluster_graph(affinity, n_clusters, seed, assign_labels), int(n_components)
 
 
+def gram_eigenvectors(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return eigenvalues, descending, and vectors of the smaller Gram matrix; whether XXᵀ is it.
+
+    Directions that are rounding are left out; at least one stays.
+    """
+    of_samples = X.shape[0] <= X.shape[1]
+    values, vectors = np.linalg.eigh(X @ X.T if of_samples else X.T @ X)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = max(1, int((values > values[0] * len(values) * np.finfo(values.dtype).eps).sum()))
+    return np.maximum(values[:rank], 0.0), vectors[:, :rank], of_samples
+
+
+def left_singular_vectors(X: np.ndarray) -> np.ndarray:
+    """Return the left singular vectors of samples, by descending singular values."""
+    values, vectors, of_samples = gram_eigenvectors(X)
+    if of_samples:
+        return vectors
+    return np.asarray((X @ vectors) / np.sqrt(np.where(values > 0, values, 1.0)))
+
+
+def leading_coordinates(X: np.ndarray, energy: float, least: int) -> np.ndarray:
+    """Return samples in their leading singular directions, which hold a fraction of the energy.
+
+    There are at least `least` of them, where the samples span so many.
+    """
+    values, vectors, of_samples = gram_eigenvectors(X)
+    part = np.cumsum(values) / max(values.sum(), np.finfo(values.dtype).tiny)
+    rank = max(int(np.searchsorted(part, energy)) + 1, least)
+    if of_samples:
+        return np.asarray(vectors[:, :rank] * np.sqrt(values[:rank]))
+    return np.asarray(X @ vectors[:, :rank])
+
+
 def cluster_bases(
     X: np.ndarray, labels: np.ndarray, n_subspaces: int, s: int, *, center: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -80,9 +113,13 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         "random_state": ["random_state"],
     }
 
-    def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
+    def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
         """Return the sparse, symmetric affinity of samples of norm 1."""
         raise NotImplementedError
+
+    def _most_clusters(self, n_samples: int) -> int:
+        """Return the largest number of clusters that may be chosen."""
+        return int(min(self.max_subspaces, n_samples - 1))
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -102,10 +139,10 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         if self.n_subspaces is not None and self.n_subspaces > len(X):
             raise ValueError(f"n_subspaces={self.n_subspaces} is larger than n_samples={len(X)}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        graph = self._affinity(unit_rows(X))
+        graph = self._affinity(unit_rows(X), seed)
         n_subspaces = self.n_subspaces
         if n_subspaces is None:
-            most = min(self.max_subspaces, len(X) - 1)
+            most = self._most_clusters(len(X))
             n_subspaces = estimate_n_clusters(graph, most, seed) if most > 0 else 1
         self.labels_, n_components = spectral_labels(graph, n_subspaces, seed, self.assign_labels)
         self._warn_about_graph(graph, n_components, n_subspaces)

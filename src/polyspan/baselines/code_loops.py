@@ -113,6 +113,36 @@ def _solve_active(
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _solve_one(
+    gram: Any, target: int, weight: float, code: Any, gradient: Any, active: Any, factor: Any,
+    step: Any, max_rounds: int, tol: float, nonnegative: bool,
+) -> bool:  # fmt: skip  # pragma: no cover - compiled
+    """Solve the lasso of one sample from zero; return whether it converged."""
+    n = len(code)
+    for i in range(n):
+        gradient[i] = gram[target, i]
+    k = 0
+    for _ in range(max_rounds):
+        worst, excess = -1, tol * weight
+        for j in range(n):
+            miss = (gradient[j] if nonnegative else abs(gradient[j])) - weight
+            if miss > excess and j != target and code[j] == 0.0 and gram[j, j] > 0.0:
+                worst, excess = j, miss
+        if worst < 0:
+            return True
+        # The best step of this coordinate alone gives it its sign.
+        change = np.sign(gradient[worst]) * excess / gram[worst, worst]
+        code[worst] = change
+        for i in range(n):
+            gradient[i] -= change * gram[worst, i]
+        active[k] = worst
+        k = _solve_active(gram, weight, code, gradient, active, k + 1, factor, step)
+        if k < 0:
+            return False
+    return False
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def solve_lassos(
     gram: Any, first: int, weights: Any, codes: Any, max_rounds: int, tol: float
 ) -> int:  # pragma: no cover - compiled
@@ -123,31 +153,49 @@ def solve_lassos(
     active = np.empty(n, dtype=np.int64)
     factor = np.empty((n, n))
     for b in range(codes.shape[0]):
-        own, weight, code = first + b, weights[b], codes[b]
-        for i in range(n):
-            gradient[i] = gram[own, i]
-        k = 0
-        settled = False
-        for _ in range(max_rounds):
-            worst, excess = -1, tol * weight
-            for j in range(n):
-                miss = abs(gradient[j]) - weight
-                if miss > excess and j != own and code[j] == 0.0 and gram[j, j] > 0.0:
-                    worst, excess = j, miss
-            if worst < 0:
-                settled = True
-                break
-            # The best step of this coordinate alone gives it its sign.
-            change = np.sign(gradient[worst]) * excess / gram[worst, worst]
-            code[worst] = change
-            for i in range(n):
-                gradient[i] -= change * gram[worst, i]
-            active[k] = worst
-            k = _solve_active(gram, weight, code, gradient, active, k + 1, factor, step)
-            if k < 0:
-                break
-        if not settled:
+        if not _solve_one(
+            gram, first + b, weights[b], codes[b], gradient, active, factor, step, max_rounds,
+            tol, False,
+        ):  # fmt: skip
             failed += 1
+    return failed
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def solve_on_candidates(
+    X: Any, first: int, candidates: Any, counts: Any, weight: float, ridge: float,
+    nonnegative: bool, codes: Any,
+) -> int:  # fmt: skip  # pragma: no cover - compiled
+    """Solve elastic nets over a few candidates for each sample; return how many did not converge.
+
+    A ridge on the diagonal of the Gram matrix turns the lasso into an elastic net.
+    """
+    most, m = candidates.shape[1], X.shape[1]
+    failed = 0
+    gram, factor = np.empty((most + 1, most + 1)), np.empty((most + 1, most + 1))
+    gradient, step, code = np.empty(most + 1), np.empty(most + 1), np.empty(most + 1)
+    active = np.empty(most + 1, dtype=np.int64)
+    for b in range(codes.shape[0]):
+        k = counts[b]
+        for i in range(k + 1):
+            x = X[first + b] if i == k else X[candidates[b, i]]
+            code[i] = 0.0
+            for j in range(i + 1):
+                y = X[first + b] if j == k else X[candidates[b, j]]
+                total = 0.0
+                for f in range(m):
+                    total += x[f] * y[f]
+                gram[i, j] = total
+                gram[j, i] = total
+        for i in range(k):
+            gram[i, i] += ridge
+        if not _solve_one(
+            gram[: k + 1, : k + 1], k, weight, code[: k + 1], gradient[: k + 1], active, factor,
+            step, 10 * (k + 1), 1e-6, nonnegative,
+        ):  # fmt: skip
+            failed += 1
+        for i in range(k):
+            codes[b, i] = code[i]
     return failed
 
 

@@ -121,7 +121,7 @@ class SparseSubspaceClustering(GraphClustering):
         self.center = center
         self.random_state = random_state
 
-    def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
+    def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
         Y = np.asarray(X, dtype=np.float64)
         n = len(Y)
         if self.affine:
@@ -207,7 +207,7 @@ class RobustSparseSubspaceClustering(GraphClustering):
         self.center = center
         self.random_state = random_state
 
-    def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
+    def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
         Y = np.asarray(X, dtype=np.float64)
         gram = Y @ Y.T
         n = len(Y)

@@ -74,7 +74,7 @@ class ThresholdingSubspaceClustering(GraphClustering):
         self.center = center
         self.random_state = random_state
 
-    def _affinity(self, X: np.ndarray) -> scipy.sparse.csr_array:
+    def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
         n = len(X)
         q = self.q
         if q is None:

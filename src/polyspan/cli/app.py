@@ -20,6 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 EPILOG = "\n".join(
     [
         "[bold]Examples[/bold]",
+        "  polyspan cluster table.csv -o labels.csv",
         "  polyspan fit train.csv -o model.skops -L 5 -s 13",
         "  polyspan predict model.skops new.csv -o labels.csv",
         "  polyspan impute holes.csv -o filled.csv",
@@ -114,5 +115,5 @@ def run() -> None:
 
 def register_commands() -> None:
     """Import the modules with commands, in the order of the help page."""
-    for name in ("models", "impute", "jobs"):
+    for name in ("models", "cluster", "impute", "jobs"):
         import_module(f"polyspan.cli.{name}")

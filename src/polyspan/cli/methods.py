@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from polyspan import baselines, kernel, mixture, union
+from polyspan import baselines, clustering, kernel, mixture, union
 from polyspan.cli.errors import CommandError
 
 METHODS: dict[str, type] = {
@@ -17,11 +17,16 @@ METHODS: dict[str, type] = {
     "mckusal": kernel.MCKUSaL,
     "robust-mckusal": kernel.RobustMCKUSaL,
     "mixture": mixture.SubspaceMixture,
+    "clustering": clustering.SubspaceClustering,
     "imputer": mixture.SubspaceImputer,
     "ksubspaces": baselines.KSubspaces,
     "ssc": baselines.SparseSubspaceClustering,
     "robust-ssc": baselines.RobustSparseSubspaceClustering,
     "tsc": baselines.ThresholdingSubspaceClustering,
+    "ensc": baselines.ElasticNetSubspaceClustering,
+    "lsr": baselines.LeastSquaresSubspaceClustering,
+    "ekss": baselines.EnsembleKSubspaces,
+    "rsim": baselines.RobustShapeInteraction,
     "block-sparse": baselines.BlockSparseDictionary,
     "grouse": baselines.GROUSE,
     "kgrouse": baselines.KGROUSE,
@@ -70,7 +75,7 @@ def make_model(
             if name is None:
                 raise CommandError(f"--method {method} has no {names[0]}: leave {flag} out")
             chosen[name] = value
-        elif name is not None and name not in chosen and defaults[name] != "auto":
+        elif name is not None and name not in chosen and defaults[name] not in ("auto", None):
             raise typer.BadParameter(
                 f"--method {method} needs it ({name}); polyspan.model_selection.choose_size "
                 "helps to find sizes",

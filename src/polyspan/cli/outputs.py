@@ -68,6 +68,42 @@ def _put_array(
         _put_frame(frame, temporary, ending, ",", header=names is not None, index=index is not None)
 
 
+def put_clusters(
+    table: Table,
+    carried: Sequence[int],
+    labels: np.ndarray,
+    confidence: np.ndarray,
+    temporary: Path,
+    ending: str,
+) -> None:
+    """Write the label and the confidence of every row to a file that is not in its place yet.
+
+    Columns of the table that are carried over come first, in a .csv or .tsv file character for
+    character. A .npy file gets two columns of numbers, a .npz file two arrays.
+    """
+    if ending == ".npy":
+        np.save(temporary, np.column_stack([labels, confidence]), allow_pickle=False)
+        return
+    if ending == ".npz":
+        np.savez(temporary, labels=labels, confidence=confidence)
+        return
+    import pandas as pd
+
+    as_text = bool(carried) and table.layout is not None and ending in TEXT
+    frame = pd.DataFrame(index=table.index if table.index is not None else range(len(labels)))
+    if carried:
+        all_columns = table.frame
+        if as_text and table.layout is not None:
+            all_columns = read_text(table.path, table.layout)
+        named = table.layout is None or table.layout.names is not None
+        for k in carried:
+            name = str(table.frame.columns[k]) if named else f"column_{k}"
+            frame[name] = all_columns.iloc[:, k].to_numpy()
+    for name, values in (("label", labels), ("confidence", confidence)):
+        frame[name if name not in frame else f"cluster_{name}"] = values
+    _put_frame(frame, temporary, ending, ",", header=True, index=table.index is not None)
+
+
 def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -> None:
     """Write a table with its missing entries filled and everything else unchanged.
 

@@ -214,8 +214,8 @@ def _pass_over(table: Table, used: list[int]) -> list[int]:
     text = [k for k in used if not table.is_numeric(k)]
     if text and len(text) == len(used):
         raise CommandError(
-            f"{table.path} has no column of numbers among {len(used)}: there is nothing to fill; "
-            "turn text into numbers first"
+            f"{table.path} has no column of numbers among {len(used)}: there is nothing to learn "
+            "from; turn text into numbers first"
         )
     if text:
         names = first_ten([_named_text(table, k) for k in text])

@@ -35,6 +35,8 @@ KMEANS_STARTS = 10
 SHIFT = -1e-5
 # Below this many nodes a dense eigensolver is as fast.
 DENSE_BELOW = 500
+# From this fraction of entries on, products with a dense array are faster than a factorisation.
+DENSE_FRACTION = 0.3
 # Eigenvalues of the normed Laplacian below this are 0: a part of a graph has one.
 ZERO = 1e-13
 
@@ -258,5 +260,10 @@ def _least_of_part(
     else:
         start = np.random.RandomState(seed).uniform(-1, 1, n)
         rng = np.random.default_rng(seed)
-        values, vectors = eigsh(matrix, k, sigma=SHIFT, v0=start, rng=rng)
+        if matrix.nnz > DENSE_FRACTION * n**2:
+            values, vectors = eigsh(matrix.toarray(), k, which="SA", v0=start, rng=rng)
+            order = np.argsort(values)
+            values, vectors = values[order], vectors[:, order]
+        else:
+            values, vectors = eigsh(matrix, k, sigma=SHIFT, v0=start, rng=rng)
     return np.asarray(values), np.asarray(vectors)

@@ -8,7 +8,8 @@ always prefers the largest model.
 
 from polyspan.model_selection.hidden_entries import hidden_entry_errors, masked_entry_score
 from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
-from polyspan.model_selection.sizes import SizeChoice, choose_size, gaussian_bic
+from polyspan.model_selection.size_choice import SizeChoice
+from polyspan.model_selection.sizes import choose_size, gaussian_bic
 
 __all__ = [
     "NoiseChoice",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,22 +16,12 @@ from sklearn.utils import check_array, check_random_state
 from polyspan._sklearn import Interval, check_parameters
 from polyspan.inputs import naming_columns, require_numpy
 from polyspan.model_selection.hidden_entries import check_linear, hidden_entry_errors, masked_block
+from polyspan.model_selection.size_choice import SizeChoice, bounds_reached
+from polyspan.progress import progress_bar
 from polyspan.union import MiCUSaL, RobustMiCUSaL
 
-
-@dataclass(frozen=True)
-class SizeChoice:
-    """The result of `choose_size`: the sizes, how certain they are, and all that was tried."""
-
-    n_subspaces: int
-    subspace_dim: int
-    lam: float
-    n_subspaces_range: tuple[int, int]
-    """Numbers of subspaces whose error is within one standard error of the best."""
-    subspace_dim_margin: float
-    """Difference of the BIC of the second-best dimension from the best, relative to the best."""
-    table: list[dict[str, float | str]] = field(default_factory=list)
-    """One row per model tried: step, n_subspaces, subspace_dim, lam, value, standard_error."""
+#: Factors of `lam` that are tried.
+LAM_FACTORS = tuple(2.0**k for k in range(-2, 3))
 
 
 def choose_size(
@@ -42,7 +33,9 @@ def choose_size(
     choose_lam: bool = True,
     n_splits: int = 3,
     max_rounds: int = 3,
+    n_seeds: int = 3,
     random_state: Any = None,
+    progress: bool = False,
 ) -> SizeChoice:
     r"""Choose number and dimension of subspaces, and λ, from data without labels.
 
@@ -70,12 +63,37 @@ def choose_size(
         Number of folds, each held out once.
     max_rounds : int, default=3
         Largest number of alternations between dimension and number.
+    n_seeds : int, default=3
+        Number of seeds whose answers are compared. All but the first choose the number once more,
+        from the dimension that was found, and then the dimension, which takes about half of the
+        time of the first. With 1 nothing is compared.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds, of the starts and of the hidden entries.
+    progress : bool, default=False
+        Show a progress bar (needs rich: `pip install rich`). It may end early.
 
     Returns
     -------
     choice : SizeChoice
+        It prints as a short table.
+
+    Warns
+    -----
+    UserWarning
+        Where an answer is the last one of its grid, or where at most half of the seeds give its
+        number of subspaces. Warnings of the models that are tried are not shown.
+
+    Examples
+    --------
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.model_selection import choose_size
+    >>> X = make_union_of_subspaces((60, 60), n_features=20, subspace_dim=3, spread=0.5,
+    ...                             random_state=0).X
+    >>> choice = choose_size(X, 3, 4, choose_lam=False, random_state=0)
+    >>> choice.n_subspaces, choice.subspace_dim
+    (2, 3)
+    >>> choice.stability
+    'all 3 seeds give the same sizes'
     """
     check_parameters(
         "choose_size",
@@ -85,7 +103,9 @@ def choose_size(
         choose_lam=(choose_lam, ["boolean"]),
         n_splits=(n_splits, [Interval(Integral, 2, None, closed="left")]),
         max_rounds=(max_rounds, [Interval(Integral, 1, None, closed="left")]),
+        n_seeds=(n_seeds, [Interval(Integral, 1, None, closed="left")]),
         random_state=(random_state, ["random_state"]),
+        progress=(progress, ["boolean"]),
     )
     require_numpy("choose_size", X=X)
     with naming_columns(X):
@@ -94,18 +114,21 @@ def choose_size(
         raise ValueError(
             f"max_dim={max_dim} must lie between 1 and n_features - 1 = {X.shape[1] - 1}"
         )
-    search = _Search(X, n_splits, int(check_random_state(random_state).randint(2**31 - 1)))
-    n_subspaces, dim = max_subspaces, 0
-    for _ in range(max_rounds):
-        before = (n_subspaces, dim)
-        dim, margin = search.choose_dimension(n_subspaces, max_dim, lam)
-        if dim != before[1]:
-            n_subspaces, number_range = search.choose_number(max_subspaces, dim, lam)
-        if n_subspaces == before[0] or dim == before[1]:
-            break
-    if choose_lam:
-        lam = search.choose_lam(n_subspaces, dim, lam)
-    return SizeChoice(n_subspaces, dim, lam, number_range, margin, search.table)
+    rng = check_random_state(random_state)
+    seeds = [int(rng.randint(2**31 - 1)) for _ in range(n_seeds)]
+    grid = [lam * factor for factor in LAM_FACTORS] if choose_lam else [lam]
+    most = (max_rounds + n_seeds - 1) * (max_subspaces + max_dim) + len(grid)
+    with progress_bar(progress, most, "choose_size") as advance, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a model of wrong size; the choice warns in its place
+        search = _Search(X, n_splits, seeds[0], advance)
+        choice = search.run(max_subspaces, max_dim, grid, max_rounds)
+        for seed in seeds[1:]:
+            other = _Search(X, n_splits, seed, advance)
+            number, _ = other.choose_number(max_subspaces, choice.subspace_dim, lam)
+            dim, _ = other.choose_dimension(number, max_dim, lam)
+            choice.seed_answers.append((number, dim))
+    choice.warn()
+    return choice
 
 
 def gaussian_bic(model: Any, X: np.ndarray) -> float:
@@ -135,13 +158,42 @@ def gaussian_bic(model: Any, X: np.ndarray) -> float:
 class _Search:
     """Fit models of many sizes and record their scores in a table."""
 
-    def __init__(self, X: np.ndarray, n_splits: int, seed: int) -> None:
-        self.X, self.seed = X, seed
+    def __init__(
+        self, X: np.ndarray, n_splits: int, seed: int, advance: Callable[..., None]
+    ) -> None:
+        self.X, self.seed, self._advance = X, seed, advance
         self.table: list[dict[str, float | str]] = []
         self._splits = list(KFold(n_splits, shuffle=True, random_state=seed).split(X))
         holes = bool(np.isnan(X).any())
         self._model: Any = RobustMiCUSaL() if holes else MiCUSaL()
         self._model.set_params(random_state=seed)
+
+    def run(
+        self, max_subspaces: int, max_dim: int, lam_grid: list[float], max_rounds: int
+    ) -> SizeChoice:
+        """Alternate between dimension and number, and choose λ at the end."""
+        lam = lam_grid[len(lam_grid) // 2]
+        n_subspaces, dim = max_subspaces, 0
+        for _ in range(max_rounds):
+            before = (n_subspaces, dim)
+            dim, margin = self.choose_dimension(n_subspaces, max_dim, lam)
+            if dim != before[1]:
+                n_subspaces, number_range = self.choose_number(max_subspaces, dim, lam)
+            if n_subspaces == before[0] or dim == before[1]:
+                break
+        if len(lam_grid) > 1:
+            lam = self.choose_lam(n_subspaces, dim, lam_grid)
+        sizes = (n_subspaces, dim, lam)
+        largest = (self._largest("number"), self._largest("dimension"))
+        at_bound = bounds_reached(sizes, largest, (max_subspaces, max_dim), lam_grid)
+        return SizeChoice(*sizes, number_range, margin, self.table, [(n_subspaces, dim)], at_bound)
+
+    def _largest(self, step: str) -> int:
+        """Return the largest size that the last round of a step tried."""
+        sizes = {"number": "n_subspaces", "dimension": "subspace_dim"}
+        other = sizes["dimension" if step == "number" else "number"]
+        rows = [row for row in self.table if row["step"] == step]
+        return max(int(row[sizes[step]]) for row in rows if row[other] == rows[-1][other])
 
     def _fit(self, X: np.ndarray, n_subspaces: int, dim: int, lam: float) -> Any:
         sizes = {"n_subspaces": n_subspaces, "subspace_dim": dim, "lam": lam}
@@ -151,6 +203,7 @@ class _Search:
         names = ("n_subspaces", "subspace_dim", "lam")
         row: dict[str, float | str] = {"step": step, **dict(zip(names, sizes, strict=True))}
         self.table.append({**row, "value": value, "standard_error": error})
+        self._advance(f"choose_size: {step}")
 
     def choose_dimension(self, n_subspaces: int, max_dim: int, lam: float) -> tuple[int, float]:
         """Return the dimension with the lowest BIC and its margin over the second-best."""
@@ -174,9 +227,8 @@ class _Search:
         close = [k for k in sizes if _excess(errors[k], errors[best]) <= 1.0]
         return best, (min(close), max(close))
 
-    def choose_lam(self, n_subspaces: int, dim: int, lam: float) -> float:
-        """Return the λ of the factor-2 grid around `lam` with the lowest held-out error."""
-        grid = [lam * 2.0**k for k in range(-2, 3)]
+    def choose_lam(self, n_subspaces: int, dim: int, grid: list[float]) -> float:
+        """Return the λ of a grid with the lowest held-out error."""
         errors = {x: self._held_out("weight", n_subspaces, dim, x).mean() for x in grid}
         return min(grid, key=errors.__getitem__)
 

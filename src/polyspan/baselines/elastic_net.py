@@ -1,0 +1,220 @@
+"""Elastic-net subspace clustering, with an active set of candidates for every sample."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from polyspan._sklearn import Interval
+from polyspan.arrays import chunk_rows, row_slices
+from polyspan.baselines.base import GraphClustering, symmetric_affinity
+from polyspan.checks import warn_unconverged
+
+# Candidates of every sample by the angle, those that each later round adds at most, and rounds.
+N_CANDIDATES = 40
+N_ADDED = 25
+N_ROUNDS = 3
+
+
+def elastic_net_codes(
+    X: np.ndarray,
+    gamma: float,
+    l1_ratio: float = 0.9,
+    *,
+    nonnegative: bool = False,
+    exemplars: np.ndarray | None = None,
+) -> tuple[scipy.sparse.csr_array, int]:
+    """Return codes of all rows over the others, sparse, and how many did not converge.
+
+    A code minimises λ‖c‖₁ + (1-λ)/2 ‖c‖² + γ/2 ‖y - Σ c_j y_j‖², λ the `l1_ratio`. It is solved
+    over the rows with the smallest angles; rows that miss their optimality condition are added.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Rows of norm 1.
+    exemplars : array of int, default=None
+        Rows that codes may use; None: all.
+    """
+    from polyspan.baselines.code_loops import solve_on_candidates  # loads numba
+
+    n = len(X)
+    atoms = np.arange(n) if exemplars is None else np.asarray(exemplars)
+    weight, ridge = l1_ratio / gamma, (1.0 - l1_ratio) / gamma
+    chunks, failed = [], 0
+    n_first = min(N_CANDIDATES, len(atoms))
+    width = min(N_CANDIDATES + (N_ROUNDS - 1) * N_ADDED, len(atoms))
+    for which in row_slices(n, chunk_rows(4 * len(atoms), 8)):
+        rows = np.arange(which.start, which.stop)
+        size = len(rows)
+        candidates = np.zeros((size, width), dtype=np.int64)
+        counts = np.zeros(size, dtype=np.int64)
+        codes = np.zeros((size, width))
+        products = _without_self(X[rows] @ X[atoms].T, rows, atoms, nonnegative)
+        found = np.argpartition(-products, n_first - 1, axis=1)[:, :n_first]
+        found = np.where(np.take_along_axis(products, found, axis=1) > -np.inf, found, -1)
+        for turn in range(N_ROUNDS):
+            for b in range(size):
+                new = found[b][found[b] >= 0][: width - counts[b]]
+                candidates[b, counts[b] : counts[b] + len(new)] = atoms[new]
+                counts[b] += len(new)
+            codes[:] = 0.0
+            lost = solve_on_candidates(
+                X, which.start, candidates, counts, weight, ridge, nonnegative, codes
+            )
+            if turn + 1 == N_ROUNDS or width == n_first:
+                break
+            found, missed = _violators(
+                X, rows, atoms, candidates, counts, codes, weight, nonnegative
+            )
+            if not missed:
+                break
+        failed += lost
+        used = codes != 0
+        indices = (np.repeat(np.arange(size), used.sum(axis=1)), candidates[used])
+        chunks.append(scipy.sparse.csr_array((codes[used], indices), shape=(size, n)))
+    return scipy.sparse.vstack(chunks, format="csr"), failed
+
+
+def elastic_net_graph(
+    X: np.ndarray,
+    gamma: float = 50.0,
+    l1_ratio: float = 0.9,
+    *,
+    nonnegative: bool = False,
+    exemplars: np.ndarray | None = None,
+) -> scipy.sparse.csr_array:
+    """Return |C| + |C|ᵀ of elastic-net codes, every code divided by its largest entry.
+
+    Codes that did not converge are kept as they are. Parameters are those of `elastic_net_codes`.
+    """
+    codes, _ = elastic_net_codes(X, gamma, l1_ratio, nonnegative=nonnegative, exemplars=exemplars)
+    return symmetric_affinity(codes)
+
+
+def _without_self(
+    products: np.ndarray, rows: np.ndarray, atoms: np.ndarray, nonnegative: bool
+) -> np.ndarray:
+    """Return what ranks the atoms of every row: larger is better, minus infinity its own atom."""
+    ranked = products if nonnegative else np.abs(products)
+    ranked[rows[:, None] == atoms] = -np.inf
+    return ranked
+
+
+def _violators(
+    X: np.ndarray,
+    rows: np.ndarray,
+    atoms: np.ndarray,
+    candidates: np.ndarray,
+    counts: np.ndarray,
+    codes: np.ndarray,
+    weight: float,
+    nonnegative: bool,
+) -> tuple[np.ndarray, bool]:
+    """Return for every row the atoms that miss their condition most, -1 where there are none."""
+    coded = scipy.sparse.csr_array(
+        (codes.ravel(), candidates.ravel(), np.arange(0, codes.size + 1, codes.shape[1])),
+        shape=(len(rows), len(X)),
+    )
+    residuals = X[rows] - coded @ X
+    products = _without_self(residuals @ X[atoms].T, rows, atoms, nonnegative)
+    position = np.full(len(X), -1)
+    position[atoms] = np.arange(len(atoms))
+    known = np.arange(candidates.shape[1]) < counts[:, None]
+    where = np.nonzero(known)
+    products[where[0], position[candidates[known]]] = -np.inf
+    k = min(N_ADDED, len(atoms))
+    found = np.argpartition(-products, k - 1, axis=1)[:, :k]
+    values = np.take_along_axis(products, found, axis=1)
+    found = np.where(values > weight * (1 + 1e-6), found, -1)
+    return found, bool((found >= 0).any())
+
+
+class ElasticNetSubspaceClustering(GraphClustering):
+    r"""Cluster samples by sparse codes that a ridge keeps connected (EnSC).
+
+    Every sample is written as a combination of the others: its code minimises
+    :math:`\lambda\|c\|_1 + \frac{1-\lambda}{2}\|c\|_2^2 + \frac{\gamma}{2}\|y - Yc\|_2^2` (You, Li,
+    Robinson and Vidal, 2016). The absolute values of the codes are the graph that is clustered.
+
+    Parameters
+    ----------
+    n_subspaces : int or None, default=3
+        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
+    subspace_dim : int, default=1
+    gamma : float, default=50.0
+        Weight of the fit. Larger values give denser codes.
+    l1_ratio : float, default=0.9
+        λ: 1 is the lasso; the smaller it is, the more samples of a subspace are joined.
+    nonnegative : bool, default=False
+        Whether codes must not be negative.
+    n_exemplars : int or None, default=None
+        Number of samples, drawn at random, that codes may use. None: all.
+    max_subspaces, assign_labels, center, random_state
+        As for `SparseSubspaceClustering`.
+
+    Attributes
+    ----------
+    labels_, affinity_, bases_, mean_, n_subspaces_, n_features_in_
+        As for `SparseSubspaceClustering`.
+
+    Examples
+    --------
+    >>> from polyspan.baselines import ElasticNetSubspaceClustering
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.metrics import clustering_error
+    >>> data = make_union_of_subspaces((40, 40), n_features=30, subspace_dim=2, spread=0.8,
+    ...                                noise=0.01, random_state=0)
+    >>> model = ElasticNetSubspaceClustering(2, 2, random_state=0).fit(data.X)
+    >>> clustering_error(data.labels, model.labels_)
+    0.0
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        **GraphClustering._parameter_constraints,
+        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="right")],
+        "nonnegative": ["boolean"],
+        "n_exemplars": [Interval(Integral, 2, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int | None = 3,
+        subspace_dim: int = 1,
+        *,
+        gamma: float = 50.0,
+        l1_ratio: float = 0.9,
+        nonnegative: bool = False,
+        n_exemplars: int | None = None,
+        max_subspaces: int = 10,
+        assign_labels: str = "kmeans",
+        center: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.gamma = gamma
+        self.l1_ratio = l1_ratio
+        self.nonnegative = nonnegative
+        self.n_exemplars = n_exemplars
+        self.max_subspaces = max_subspaces
+        self.assign_labels = assign_labels
+        self.center = center
+        self.random_state = random_state
+
+    def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        exemplars = None
+        if self.n_exemplars is not None and self.n_exemplars < len(X):
+            rng = np.random.RandomState(seed)
+            exemplars = np.sort(rng.choice(len(X), self.n_exemplars, replace=False))
+        codes, failed = elastic_net_codes(
+            X, self.gamma, self.l1_ratio, nonnegative=self.nonnegative, exemplars=exemplars
+        )
+        if failed:
+            warn_unconverged(f"{failed} of {len(X)} codes did not converge")
+        return symmetric_affinity(codes)

@@ -1,0 +1,135 @@
+"""A consensus of members: labels of several graphs, each weighted by how clearly it separates."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from polyspan.clustering.graphs import Named
+from polyspan.clustering.spectra import (
+    LEAST_ENTROPY,
+    agreement_embedding,
+    cluster_embedding,
+    leading_spectrum,
+    one_hot,
+    size_entropy,
+)
+
+#: Where the largest gap is below this no graph separates clearly.
+CLEAR_GAP = 0.3
+
+
+@dataclass(frozen=True)
+class Member:
+    """Labels of one graph."""
+
+    name: str
+    kind: str
+    rank: int
+    values: np.ndarray
+    """Leading eigenvalues, one more than clusters."""
+    gap: float
+    """Relative gap after the last cluster, 0 where clusters are very unequal."""
+    labels: np.ndarray
+    graph: scipy.sparse.csr_array | None = None
+    """The graph itself, where it is sparse."""
+
+    @property
+    def weight(self) -> float:
+        """Weight in the consensus."""
+        return self.gap**2
+
+
+def cluster_graphs(
+    graphs: Iterable[Named],
+    n_clusters: int,
+    seed: int,
+    monitor: Callable[[Member], bool] | None = None,
+) -> list[Member]:
+    """Cluster every graph, one after the other: no two dense graphs are held at once.
+
+    `monitor` is called with every member; if it returns True, the members so far are all.
+    """
+    members: list[Member] = []
+    for named in graphs:
+        spectrum = leading_spectrum(named.graph, n_clusters + 1, seed)
+        labels = quiet_labels(spectrum.vectors[:, :n_clusters], n_clusters, seed)
+        clear = size_entropy(labels, n_clusters) >= LEAST_ENTROPY
+        gap = spectrum.gap(n_clusters) if clear and len(spectrum.values) > n_clusters else 0.0
+        sparse = named.graph if scipy.sparse.issparse(named.graph) else None
+        members.append(
+            Member(named.name, named.kind, named.rank, spectrum.values, gap, labels, sparse)
+        )
+        if monitor is not None and monitor(members[-1]):
+            break
+    return members
+
+
+def quiet_labels(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
+    """Cluster an embedding; where it has too few different rows, some clusters stay empty."""
+    with warnings.catch_warnings():
+        # One warning of `SubspaceClustering` says so, not one of k-means for each graph.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return cluster_embedding(vectors, n_clusters, seed)
+
+
+def consensus(
+    members: Sequence[Member], n_clusters: int, seed: int, weights: Sequence[float] | None = None
+) -> np.ndarray:
+    """Return labels by the agreement of all members. No N×N matrix is formed."""
+    gaps = [member.gap for member in members] if weights is None else list(weights)
+    if not any(gaps):
+        gaps = [1.0] * len(members)
+    blocks = [
+        gap * one_hot(member.labels, n_clusters)
+        for gap, member in zip(gaps, members, strict=True)
+        if gap
+    ]
+    return quiet_labels(agreement_embedding(blocks, n_clusters), n_clusters, seed)
+
+
+def matched(labels: np.ndarray, reference: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return labels renamed to agree with a reference as far as possible."""
+    counts = np.zeros((n_clusters, n_clusters))
+    np.add.at(counts, (labels, reference), 1)
+    rows, columns = linear_sum_assignment(-counts)
+    names = np.empty(n_clusters, dtype=np.int64)
+    names[rows] = columns
+    return np.asarray(names[labels])
+
+
+def agreement(members: Sequence[Member], labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return for every sample the weighted fraction of members that agree with its label."""
+    weights = np.array([member.weight for member in members])
+    if not weights.any():
+        weights[:] = 1.0
+    same = np.stack([matched(m.labels, labels, n_clusters) == labels for m in members])
+    return np.asarray(weights @ same / weights.sum())
+
+
+def members_table(
+    members: Sequence[Member], labels: np.ndarray, n_clusters: int
+) -> dict[str, np.ndarray]:
+    """Return names, gaps, weights, labels and eigenvalues, labels named as those of the result."""
+    n = len(members)
+    renamed = [matched(member.labels, labels, n_clusters) for member in members]
+    width = len(members[0].values) if members else n_clusters + 1
+    return {
+        "graph": np.array([member.name for member in members], dtype=str),
+        "gap": np.array([member.gap for member in members]),
+        "weight": np.array([member.weight for member in members]),
+        "labels": np.array(renamed, dtype=np.int64).reshape(n, len(labels)),
+        "values": np.array([member.values for member in members]).reshape(n, width),
+    }
+
+
+def rand_index(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the adjusted Rand index."""
+    return float(adjusted_rand_score(first, second))

@@ -1,0 +1,152 @@
+"""Coordinates of the samples: a thin singular value decomposition that all graphs are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd
+
+from polyspan._sklearn import plain_settings
+from polyspan.arrays import (
+    Array,
+    is_numpy,
+    machine_epsilon,
+    moved_to,
+    namespace,
+    power_of_two_scale,
+    row_slices,
+    rows_at_once,
+    to_numpy,
+    top_eigenvectors,
+    unfilled,
+    zeros,
+)
+
+#: Beyond this many samples only so many leading coordinates are kept.
+LARGE = 5000
+MOST_RANK = 300
+#: Up to this side a Gram matrix is formed; beyond it the decomposition is randomised.
+GRAM_SIDE = 3000
+POWER_STEPS = 4
+# Singular values below this fraction of the largest are rounding: their squares are computed.
+LEAST = 1e-7
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A thin singular value decomposition of the samples, not centred: X = U S Vᵀ.
+
+    In double precision. Of more than 5000 samples only the 300 leading coordinates are kept.
+    """
+
+    U: np.ndarray
+    S: np.ndarray
+    V: np.ndarray
+    source: Array
+    """U in the namespace and on the device of the samples, where products are made."""
+    energy: float
+    """Sum of all squared singular values, also of those that are not kept."""
+    seed: int = 0
+    """For searches among the coordinates."""
+
+    @classmethod
+    def of(cls, X: Array, seed: int = 0, like: Array | None = None) -> Coordinates:
+        """Decompose the samples by the smaller of both Gram matrices, or at random.
+
+        Products are made where `like` is.
+        """
+        if like is not None and not is_numpy(like):
+            X = moved_to(X, like)
+        n, m = (int(size) for size in X.shape)
+        most = min(n, m) if n <= LARGE else min(n, m, MOST_RANK)
+        if min(n, m) > GRAM_SIDE:
+            return cls._randomised(X, min(n, m, MOST_RANK), seed)
+        xp = namespace(X)
+        gram = _gram(X if n > m else X.mT)
+        energy = float(xp.sum(xp.linalg.diagonal(gram)))
+        values, vectors = top_eigenvectors(gram, most)
+        S = xp.sqrt(xp.clip(values, 0.0, None))
+        rank = int(xp.sum(xp.astype(LEAST * S[0] < S, xp.int64)))
+        S, vectors = S[:rank], vectors[:, :rank]
+        if n <= m:
+            U, V = vectors, _product(X.mT, vectors / S)
+        else:
+            U, V = _product(X, vectors / S), vectors
+        return cls(to_numpy(U), to_numpy(S), to_numpy(V), U, energy, seed)
+
+    @classmethod
+    def _randomised(cls, X: Array, rank: int, seed: int) -> Coordinates:
+        """Decompose by random projections and power steps: no Gram matrix is formed."""
+        with plain_settings(X):
+            U, S, Vt = randomized_svd(X, rank, n_iter=POWER_STEPS, random_state=seed)
+        xp = namespace(U)
+        energy = sum(
+            float(xp.sum(xp.astype(X[which, :], xp.float64) ** 2))
+            for which in row_slices(int(X.shape[0]), rows_at_once(X))
+        )
+        U = xp.astype(U, xp.float64)
+        S, V = (to_numpy(a).astype(np.float64) for a in (S, Vt.T))
+        keep = int((LEAST * S[0] < S).sum())
+        U = U[:, :keep]
+        return cls(to_numpy(U), S[:keep], V[:, :keep], U, energy, seed)
+
+    @property
+    def rank(self) -> int:
+        """Number of singular values that are kept and are not rounding."""
+        return len(self.S)
+
+    def rank_at(self, energy: float) -> int:
+        """Return how many singular values hold this fraction of the energy; all kept, if none."""
+        part = np.cumsum(self.S**2) / (self.energy or 1.0)
+        return min(int(np.searchsorted(part, energy)) + 1, self.rank)
+
+    def scaled(self, rank: int, power: float = 1.0) -> Array:
+        """Return leading columns of U times a power of their singular values, as `source`."""
+        weights = self.S[:rank] ** power
+        if is_numpy(self.source):
+            return self.U[:, :rank] * weights
+        return self.source[:, :rank] * moved_to(weights, self.source, self.source.dtype)
+
+
+def _gram(A: Array) -> Array:
+    """Return AᵀA in double precision, block by block."""
+    xp = namespace(A)
+    total = zeros((A.shape[1], A.shape[1]), A, xp.float64)
+    for which in row_slices(int(A.shape[0]), rows_at_once(A)):
+        block = xp.astype(A[which, :], xp.float64, copy=False)
+        total += block.mT @ block
+    return total
+
+
+def _product(A: Array, B: Array) -> Array:
+    """Return AB in double precision, block by block."""
+    xp = namespace(A)
+    out = unfilled((A.shape[0], B.shape[1]), A, xp.float64)
+    for which in row_slices(int(A.shape[0]), rows_at_once(A)):
+        out[which, :] = xp.astype(A[which, :], xp.float64, copy=False) @ B
+    return out
+
+
+def scaled_samples(X: np.ndarray) -> np.ndarray:
+    """Return samples in float64, scaled where squares would leave its range."""
+    X = np.asarray(X, dtype=np.float64)
+    scale = power_of_two_scale(float(np.abs(X).max(initial=0.0)), machine_epsilon(X))
+    return X if scale == 1.0 else X * scale
+
+
+def unit_rows(a: Array) -> Array:
+    """Scale every row to norm 1; rows of zeros stay as they are."""
+    xp = namespace(a)
+    norms = xp.linalg.vector_norm(a, axis=1, keepdims=True)
+    return a / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+def move_attributes(model: Any, like: Array) -> None:
+    """Move the arrays that a model has learned to the namespace and device of its samples."""
+    if is_numpy(like):
+        return
+    for name, value in list(vars(model).items()):
+        if name.endswith("_") and is_numpy(value):
+            setattr(model, name, moved_to(value, like))

@@ -1,0 +1,165 @@
+"""Which partition to keep: the consensus, a member, or close subspaces that were annealed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyspan.clustering.consensus import CLEAR_GAP, Member, agreement, consensus, rand_index
+from polyspan.clustering.coordinates import Coordinates
+from polyspan.clustering.elastic_members import angles_suffice, elastic_choice, elastic_nets_fit
+from polyspan.clustering.residuals import leave_one_out, paired_t
+from polyspan.union import MiCUSaL
+
+#: Energy that the coordinates of residuals hold.
+ENERGY = 0.9999
+#: Of more samples than this only so many, drawn at random, are judged by residuals, or annealed.
+MOST_JUDGED = 5000
+MOST_ANNEALED = 3000
+#: Standard errors by which another partition must be better.
+CLEARLY = 3.0
+#: Standard errors by which the consensus must be better to win against the elastic nets.
+VERY_CLEARLY = 6.0
+#: Dimensions of close subspaces that are tried, and how much lower their residuals must be.
+CLOSE_DIMS = (3, 6, 9, 13, 18)
+LOWER = 0.97
+#: Two annealed runs must agree by this adjusted Rand index.
+REPEATABLE = 0.8
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Labels, and how sure they are."""
+
+    labels: np.ndarray
+    certainty: float
+    source: str
+    """What the labels come from, in words."""
+    members: list[Member]
+    """All graphs that took part."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Compares partitions by the leave-one-out residuals of linear subspaces."""
+
+    Z: np.ndarray
+    n_clusters: int
+    rows: np.ndarray
+    """Samples that are judged."""
+
+    @classmethod
+    def of(cls, coordinates: Coordinates, n_clusters: int) -> Judge:
+        """Take the coordinates that hold nearly all of the energy."""
+        r = coordinates.rank_at(ENERGY)
+        rows = some_rows(len(coordinates.U), MOST_JUDGED, coordinates.seed)
+        return cls(coordinates.U[rows, :r] * coordinates.S[:r], n_clusters, rows)
+
+    def residuals(self, labels: np.ndarray, dim: int) -> np.ndarray:
+        """Return the leave-one-out residuals of a partition."""
+        return leave_one_out(self.Z, labels[self.rows], self.n_clusters, dim)
+
+
+def some_rows(n: int, most: int, seed: int) -> np.ndarray:
+    """Return all rows, or so many of them, drawn at random, in their order."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.RandomState(seed).choice(n, most, replace=False))
+
+
+def best_rung(members: Sequence[Member], n_clusters: int) -> int:
+    """Return the dimension of a subspace by the subspace graph that separates most clearly."""
+    rungs = [member for member in members if member.kind == "subspace"]
+    if not rungs:
+        return 1
+    return max(1, max(rungs, key=lambda member: member.gap).rank // n_clusters)
+
+
+def decide(
+    members: Sequence[Member],
+    judge: Judge,
+    coordinates: Coordinates,
+    X: np.ndarray,
+    seed: int,
+    *,
+    close: bool,
+) -> Partition:
+    """Return the partition to keep."""
+    n_clusters = judge.n_clusters
+    largest = max(member.gap for member in members)
+    dim = best_rung(members, n_clusters) + 1
+    labels, source = by_graphs(members, judge, dim, seed)
+    everything = list(members)
+    if largest < CLEAR_GAP:
+        found = close_subspaces(labels, judge, X, seed) if close else None
+        if found is not None:
+            return Partition(found.labels, found.certainty, found.source, everything)
+    elif elastic_nets_fit(len(X), n_clusters) and not angles_suffice(
+        members, coordinates, n_clusters
+    ):
+        nets, other, name = elastic_choice(members, labels, coordinates, n_clusters, seed)
+        everything += nets
+        before, after = judge.residuals(other, dim), judge.residuals(labels, dim)
+        if name is not None and paired_t(before, after) <= VERY_CLEARLY:
+            labels, source = other, name
+    confidence = float(agreement(everything, labels, n_clusters).mean())
+    return Partition(labels, confidence * largest, source, everything)
+
+
+def by_graphs(
+    members: Sequence[Member], judge: Judge, dim: int, seed: int
+) -> tuple[np.ndarray, str]:
+    """Return the consensus, or what has clearly lower residuals, and what it is."""
+    n_clusters = judge.n_clusters
+    labels, source = consensus(members, n_clusters, seed), "the consensus of all graphs"
+    subspaces = [member for member in members if member.kind == "subspace"]
+    others: list[tuple[np.ndarray, str]] = []
+    if max(member.gap for member in members) < CLEAR_GAP:
+        others = [(member.labels, f"the graph {member.name!r}") for member in members]
+    elif subspaces:
+        others = [(consensus(subspaces, n_clusters, seed), "the consensus of the subspace graphs")]
+    current, lead = judge.residuals(labels, dim), CLEARLY
+    for other, name in others:
+        t = paired_t(current, judge.residuals(other, dim))
+        if t > lead:
+            labels, source, lead = other, name, t
+    return labels, source
+
+
+@dataclass(frozen=True)
+class Annealed:
+    """What annealing found twice."""
+
+    labels: np.ndarray
+    certainty: float
+    source: str
+
+
+def close_subspaces(labels: np.ndarray, judge: Judge, X: np.ndarray, seed: int) -> Annealed | None:
+    """Return what annealing finds, where it is clearly better and comes out twice, or None."""
+    n, m = X.shape
+    n_clusters = judge.n_clusters
+    best: Annealed | None = None
+    for dim in CLOSE_DIMS:
+        if 3 * dim * n_clusters > n or dim >= m:
+            continue
+        first = _annealed(X, n_clusters, dim, seed)
+        before, after = judge.residuals(labels, dim), judge.residuals(first, dim)
+        if after.sum() >= LOWER * before.sum() or paired_t(before, after) <= CLEARLY:
+            continue
+        agreeing = rand_index(first, _annealed(X, n_clusters, dim, seed + 1))
+        if agreeing > (REPEATABLE if best is None else best.certainty):
+            best = Annealed(first, agreeing, f"close subspaces of dimension {dim}, annealed")
+    return best
+
+
+def _annealed(X: np.ndarray, n_clusters: int, dim: int, seed: int) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a trial that fails is not kept
+        model = MiCUSaL(n_clusters, dim, center=False, random_state=seed)
+        if len(X) <= MOST_ANNEALED:
+            return np.asarray(model.fit(X).labels_)
+        return np.asarray(model.fit(X[some_rows(len(X), MOST_ANNEALED, seed)]).predict(X))

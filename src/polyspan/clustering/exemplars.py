@@ -1,0 +1,111 @@
+"""Labels of all samples from those of exemplars: by the nearest subspace, or by votes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyspan.arrays import chunk_rows, row_slices
+from polyspan.clustering.coordinates import Coordinates, unit_rows
+from polyspan.clustering.dimensions import bases_of
+from polyspan.clustering.neighbours import among_all
+
+#: The nearest exemplars that vote, in the coordinates that hold this part of the energy.
+N_VOTES = 5
+ENERGY = 0.999
+#: One exemplar of so many is held out to compare both rules.
+HELD_OUT = 5
+#: Groups of held-out exemplars with similar margins, whose mean confidence is passed on.
+N_GROUPS = 10
+
+#: Labels of rows, and by how much each won, from 0 to 1.
+Rule = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Exemplars:
+    """Samples that were clustered."""
+
+    X: np.ndarray
+    labels: np.ndarray
+    confidence: np.ndarray
+    n_clusters: int
+
+    def __getitem__(self, which: np.ndarray) -> Exemplars:
+        labels, confidence = self.labels[which], self.confidence[which]
+        return Exemplars(self.X[which], labels, confidence, self.n_clusters)
+
+    def nearest_subspace(self, bases: np.ndarray | None = None) -> Rule:
+        """Return the rule by which a sample belongs to its nearest subspace."""
+        if bases is None:
+            bases, _ = bases_of(self.X, self.labels, self.n_clusters)
+        columns = np.concatenate(list(bases), axis=1)
+
+        def rule(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            squares = (rows @ columns).reshape(len(rows), len(bases), -1) ** 2
+            energies = squares.sum(axis=2)
+            left = np.maximum((rows**2).sum(axis=1, keepdims=True) - energies, 0.0)
+            nearest, following = np.sqrt(np.partition(left, 1, axis=1)[:, :2].T)
+            margins = 1.0 - nearest / np.where(following > 0, following, 1.0)
+            return np.argmax(energies, axis=1), margins
+
+        return rule
+
+    def votes(self, coordinates: Coordinates) -> Rule:
+        """Return the rule by which the nearest exemplars vote, each by its confidence."""
+        V = coordinates.V[:, : coordinates.rank_at(ENERGY)]
+        known = unit_rows(self.X @ V).astype(np.float32)
+        k = min(N_VOTES, len(known))
+
+        def rule(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            _, nearest = among_all(unit_rows(rows @ V).astype(np.float32), known, k)
+            votes = np.zeros((len(rows), self.n_clusters))
+            # A vote without confidence still decides where there is no other.
+            weights = self.confidence[nearest] + 1e-3
+            np.add.at(votes, (np.arange(len(rows))[:, None], self.labels[nearest]), weights)
+            shares = votes / votes.sum(axis=1, keepdims=True)
+            return np.argmax(votes, axis=1), shares.max(axis=1)
+
+        return rule
+
+
+def extend(
+    X: np.ndarray, chosen: np.ndarray, known: Exemplars, coordinates: Coordinates, bases: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels and confidence of all samples; the chosen ones keep theirs.
+
+    The others go to their nearest subspace, or as their nearest exemplars vote: by the rule that
+    gives more of the held-out exemplars their own label. The confidence of a sample is the mean of
+    held-out exemplars that won by a similar margin, where a wrong label counts as 0.
+    """
+    labels, confidence = np.empty(len(X), dtype=np.int64), np.empty(len(X))
+    if known.n_clusters == 1:
+        labels[:], confidence[:] = 0, 1.0
+        labels[chosen], confidence[chosen] = known.labels, known.confidence
+        return labels, confidence
+    order = np.random.RandomState(coordinates.seed).permutation(len(chosen))
+    held, kept = known[order[::HELD_OUT]], known[np.delete(order, np.s_[::HELD_OUT])]
+    by_subspace, margins = kept.nearest_subspace()(held.X)
+    by_votes, shares = kept.votes(coordinates)(held.X)
+    right = (by_subspace == held.labels), (by_votes == held.labels)
+    if right[1].sum() > right[0].sum():
+        rule, scale = known.votes(coordinates), _calibration(shares, right[1] * held.confidence)
+    else:
+        rule, scale = (
+            known.nearest_subspace(bases),
+            _calibration(margins, right[0] * held.confidence),
+        )
+    for which in row_slices(len(X), chunk_rows(X.shape[1], X.itemsize)):
+        labels[which], won_by = rule(X[which])
+        confidence[which] = np.interp(won_by, *scale)
+    labels[chosen], confidence[chosen] = known.labels, known.confidence
+    return labels, confidence
+
+
+def _calibration(margins: np.ndarray, worth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean margins and mean confidence of groups, by ascending margin."""
+    groups = np.array_split(np.argsort(margins, kind="stable"), min(N_GROUPS, len(margins)))
+    means = np.array([[margins[g].mean(), worth[g].mean()] for g in groups])
+    return means[:, 0], means[:, 1]

@@ -1,0 +1,150 @@
+"""What a fitted clustering says, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from polyspan.checks import first_ten
+
+#: A graph agrees with the result from this adjusted Rand index on.
+AGREES = 0.8
+#: A sample is unsure where less than this weight of the graphs agrees with its label.
+UNSURE_SAMPLE = 0.5
+#: From which certainty on a partition is called what, and what that was worth where it was tried.
+LEVELS = (
+    (0.8, "high", "where the truth was known, nearly all labels of such partitions were right"),
+    (0.6, "fair", "where the truth was known, a few labels in a hundred were wrong"),
+    (0.3, "low", "where the truth was known, about one label in six was wrong"),
+    (0.0, "very low", "the labels may say little"),
+)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What the text is made of: the attributes of a fitted `SubspaceClustering`."""
+
+    labels: np.ndarray
+    confidence: np.ndarray
+    certainty: float
+    source: str
+    dims: np.ndarray
+    """Dimension of the subspace of each cluster."""
+    members: Mapping[str, np.ndarray]
+    """Table of graphs: "graph", "gap", "weight", "labels"."""
+    evidence: np.ndarray | None = None
+    """Evidence for 2, 3, … clusters, where the number was found."""
+    number_given: bool = True
+
+
+def summarise(fitted: Fitted) -> str:
+    """Return some lines about the clusters, how sure they are, and what to do next."""
+    lines = [_clusters(fitted), _number(fitted)]
+    if len(fitted.dims) > 1:
+        lines += [_certainty(fitted), _members(fitted), _confidence(fitted), _unsure(fitted)]
+        lines += [f"Next: {_advice(fitted)}"]
+    return "\n".join(line for line in lines if line)
+
+
+def level(certainty: float) -> tuple[str, str]:
+    """Return a word for a certainty, and what it was worth where the truth was known."""
+    return next((word, worth) for least, word, worth in LEVELS if certainty >= least)
+
+
+def _clusters(fitted: Fitted) -> str:
+    n, n_clusters = len(fitted.labels), len(fitted.dims)
+    if n_clusters == 1:
+        return f"{n} samples are one cluster near a subspace of dimension {fitted.dims[0]}."
+    sizes = np.bincount(fitted.labels, minlength=n_clusters)
+    return (
+        f"{n} samples are in {n_clusters} clusters. Sizes: {_listed(sizes)}. Dimensions of their "
+        f"subspaces: {_listed(fitted.dims)}."
+    )
+
+
+def _number(fitted: Fitted) -> str:
+    if fitted.number_given:
+        return "The number of clusters was given."
+    if fitted.evidence is None or not len(fitted.evidence):
+        return "There are too few samples or directions to look for more clusters."
+    order = np.argsort(-fitted.evidence, kind="stable")
+    text = "The number of clusters was found from the gaps of the spectra"
+    if len(order) == 1 or not fitted.evidence[order[0]] > 0:
+        return f"{text}."
+    share = float(fitted.evidence[order[1]] / fitted.evidence[order[0]])
+    return f"{text}. The next best number is {order[1] + 2}, with {share:.0%} of its evidence."
+
+
+def _certainty(fitted: Fitted) -> str:
+    word, worth = level(fitted.certainty)
+    return (
+        f"The certainty is {word}: {fitted.certainty:.2f} of 1; {worth}. The labels come from "
+        f"{fitted.source}."
+    )
+
+
+def _members(fitted: Fitted) -> str:
+    """Say which graphs agree with the result. Not where only some samples were clustered."""
+    names, labels = fitted.members["graph"], fitted.members["labels"]
+    if not len(names) or labels.shape[1] != len(fitted.labels):
+        return ""
+    agree = np.array([adjusted_rand_score(own, fitted.labels) >= AGREES for own in labels])
+    text = f"{int(agree.sum())} of {len(names)} graphs agree with the result"
+    if agree.all() or not agree.any():
+        return f"{text}."
+    return f"{text}: {'; '.join(names[agree])}. The others: {'; '.join(names[~agree])}."
+
+
+def _confidence(fitted: Fitted) -> str:
+    low, middle = np.quantile(fitted.confidence, [0.1, 0.5])
+    return (
+        f"Half of the samples have a confidence of at least {middle:.2f}, nine in ten of at least "
+        f"{low:.2f}."
+    )
+
+
+def _unsure(fitted: Fitted) -> str:
+    """Name the least sure samples, and the cluster with most of them for its size."""
+    unsure = np.flatnonzero(fitted.confidence < UNSURE_SAMPLE)
+    if not len(unsure):
+        return "No sample has a confidence below .5."
+    order = unsure[np.argsort(fitted.confidence[unsure], kind="stable")]
+    have = "sample has" if len(unsure) == 1 else "samples have"
+    shares = np.array(
+        [np.mean(fitted.confidence[fitted.labels == c] < UNSURE_SAMPLE)
+         if np.any(fitted.labels == c) else 0.0 for c in range(len(fitted.dims))]
+    )  # fmt: skip
+    worst = int(np.argmax(shares))
+    return (
+        f"{len(unsure)} {have} a confidence below .5, the least sure first: {first_ten(order)}. "
+        f"Cluster {worst} has the largest share of them: {shares[worst]:.0%} of its samples."
+    )
+
+
+def _advice(fitted: Fitted) -> str:
+    word, _ = level(fitted.certainty)
+    unsure = bool((fitted.confidence < UNSURE_SAMPLE).any())
+    if word == "high":
+        return "use the labels" + ("; look at the unsure samples first." if unsure else ".")
+    if word == "fair":
+        return "use the labels of samples with a high confidence, and look at the others."
+    norms = "scale the rows to norm 1 if only their direction matters"
+    if word == "low":
+        number = "try another n_clusters"
+        if not fitted.number_given:
+            number = "give n_clusters if you know it"
+        return f"{norms}, {number}, and trust only samples with a high confidence."
+    return (
+        f"{norms}. If the certainty stays very low, these data do not look like a union of "
+        "subspaces: compare with k-means or HDBSCAN."
+    )
+
+
+def _listed(values: np.ndarray) -> str:
+    """Return numbers as text; those that are all equal only once."""
+    if len(values) > 2 and len(set(values.tolist())) == 1:
+        return f"{values[0]} each"
+    return first_ten(values)

@@ -1,0 +1,100 @@
+"""What `summary` says, for partitions of every certainty."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from polyspan.clustering import SubspaceClustering
+from polyspan.clustering.summary import Fitted, level, summarise
+
+LABELS = np.repeat([0, 1], [30, 10])
+
+
+def fitted(certainty=0.9, confidence=None, given=True, **others):
+    """Two clusters, two graphs: one that gives them and one that does not."""
+    members = {
+        "graph": np.array(["angles", "neighbours"]),
+        "gap": np.array([0.9, 0.1]),
+        "weight": np.array([0.81, 0.01]),
+        "labels": np.stack([LABELS, np.arange(40) % 2]),
+    }
+    confidence = np.full(40, 0.95) if confidence is None else confidence
+    return Fitted(
+        LABELS, confidence, certainty, "the consensus of all graphs", np.array([3, 5]), members,
+        number_given=given, **others,
+    )  # fmt: skip
+
+
+def test_a_sure_partition():
+    text = summarise(fitted())
+    lines = text.splitlines()
+    assert lines[0] == (
+        "40 samples are in 2 clusters. Sizes: 30, 10. Dimensions of their subspaces: 3, 5."
+    )
+    assert lines[1] == "The number of clusters was given."
+    assert lines[2].startswith("The certainty is high: 0.90 of 1; ")
+    assert lines[2].endswith("The labels come from the consensus of all graphs.")
+    assert lines[3] == "1 of 2 graphs agree with the result: angles. The others: neighbours."
+    assert "at least 0.95, nine in ten of at least 0.95" in lines[4]
+    assert lines[5] == "No sample has a confidence below .5."
+    assert lines[6] == "Next: use the labels."
+
+
+def test_unsure_samples_are_named_the_least_sure_first():
+    confidence = np.full(40, 0.9)
+    confidence[[35, 7, 36]] = [0.4, 0.2, 0.3]
+    text = summarise(fitted(confidence=confidence))
+    assert "3 samples have a confidence below .5, the least sure first: 7, 36, 35." in text
+    assert "Cluster 1 has the largest share of them: 20% of its samples." in text
+    assert text.endswith("Next: use the labels; look at the unsure samples first.")
+
+
+@pytest.mark.parametrize(
+    ("certainty", "word", "advice"),
+    [
+        (0.8, "high", "use the labels"),
+        (0.6, "fair", "of samples with a high confidence"),
+        (0.3, "low", "try another n_clusters"),
+        (0.29, "very low", "k-means or HDBSCAN"),
+        (0.0, "very low", "scale the rows to norm 1"),
+    ],
+)
+def test_words_for_certainties(certainty, word, advice):
+    assert level(certainty)[0] == word
+    assert advice in summarise(fitted(certainty)).splitlines()[-1]
+
+
+def test_a_number_that_was_found_has_its_runner_up():
+    text = summarise(fitted(given=False, evidence=np.array([2.0, 0.5, 1.0])))
+    assert "The next best number is 4, with 50% of its evidence." in text
+    # None of the others has any evidence where the best has none.
+    flat = summarise(fitted(given=False, evidence=np.zeros(3)))
+    assert "found from the gaps of the spectra." in flat
+    few = summarise(fitted(0.4, given=False))
+    assert "too few samples or directions" in few
+    assert "give n_clusters if you know it" in few
+
+
+def test_members_of_some_samples_are_not_compared():
+    whole = fitted()
+    part = {**whole.members, "labels": whole.members["labels"][:, :20]}
+    text = summarise(Fitted(**{**whole.__dict__, "members": part}))
+    assert "graphs agree" not in text
+
+
+def test_one_cluster_has_no_certainty():
+    one = Fitted(np.zeros(40, int), np.ones(40), 1.0, "one cluster", np.array([3]), {})
+    assert summarise(one).splitlines() == [
+        "40 samples are one cluster near a subspace of dimension 3.",
+        "The number of clusters was given.",
+    ]
+
+
+def test_the_method():
+    rng = np.random.RandomState(0)
+    X = np.concatenate([rng.standard_normal((30, 2)) @ rng.standard_normal((2, 8)) for _ in "ab"])
+    X += 0.01 * rng.standard_normal(X.shape)
+    with pytest.raises(NotFittedError):
+        SubspaceClustering().summary()
+    text = SubspaceClustering(2, random_state=0).fit(X).summary()
+    assert text.startswith("60 samples are in 2 clusters. Sizes: 30, 30.")
