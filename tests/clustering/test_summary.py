@@ -32,7 +32,8 @@ def test_a_sure_partition():
         "40 samples are in 2 clusters. Sizes: 30, 10. Dimensions of their subspaces: 3, 5."
     )
     assert lines[1] == "The number of clusters was given."
-    assert lines[2].startswith("The certainty is high: 0.90 of 1; ")
+    assert lines[2].startswith("The certainty is high: 0.90 of 1. ")
+    assert "about one label in 200 was wrong" in lines[2]
     assert lines[2].endswith("The labels come from the consensus of all graphs.")
     assert lines[3] == "1 of 2 graphs agree with the result: angles. The others: neighbours."
     assert "at least 0.95, nine in ten of at least 0.95" in lines[4]
@@ -72,6 +73,8 @@ def test_a_number_that_was_found_has_its_runner_up():
     assert "found from the gaps of the spectra." in flat
     few = summarise(fitted(0.4, given=False))
     assert "too few samples or directions" in few
+    assert "about one label in 3 was wrong" in few
+    assert "about one label in 8 was wrong" in summarise(fitted(0.4))
     assert "give n_clusters if you know it" in few
 
 

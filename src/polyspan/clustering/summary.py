@@ -14,12 +14,13 @@ from polyspan.checks import first_ten
 AGREES = 0.8
 #: A sample is unsure where less than this weight of the graphs agrees with its label.
 UNSURE_SAMPLE = 0.5
-#: From which certainty on a partition is called what, and what that was worth where it was tried.
+#: From which certainty on a partition is called what, and how many labels were wrong where the
+#: truth was known: with the number of clusters given, and with the number found too.
 LEVELS = (
-    (0.8, "high", "where the truth was known, nearly all labels of such partitions were right"),
-    (0.6, "fair", "where the truth was known, a few labels in a hundred were wrong"),
-    (0.3, "low", "where the truth was known, about one label in six was wrong"),
-    (0.0, "very low", "the labels may say little"),
+    (0.8, "high", "about one label in 200", "about one label in 100"),
+    (0.6, "fair", "about one label in 15", "about one label in 12"),
+    (0.3, "low", "about one label in 8", "about one label in 3"),
+    (0.0, "very low", "about one label in 5", "about every second label"),
 )
 
 
@@ -49,9 +50,13 @@ def summarise(fitted: Fitted) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def level(certainty: float) -> tuple[str, str]:
-    """Return a word for a certainty, and what it was worth where the truth was known."""
-    return next((word, worth) for least, word, worth in LEVELS if certainty >= least)
+def level(certainty: float, number_given: bool = True) -> tuple[str, str]:
+    """Return a word for a certainty, and how many labels were wrong where it was tried."""
+    return next(
+        (word, given if number_given else found)
+        for least, word, given, found in LEVELS
+        if certainty >= least
+    )
 
 
 def _clusters(fitted: Fitted) -> str:
@@ -79,10 +84,10 @@ def _number(fitted: Fitted) -> str:
 
 
 def _certainty(fitted: Fitted) -> str:
-    word, worth = level(fitted.certainty)
+    word, wrong = level(fitted.certainty, fitted.number_given)
     return (
-        f"The certainty is {word}: {fitted.certainty:.2f} of 1; {worth}. The labels come from "
-        f"{fitted.source}."
+        f"The certainty is {word}: {fitted.certainty:.2f} of 1. On data with known labels "
+        f"{wrong} was wrong where it was so. The labels come from {fitted.source}."
     )
 
 
