@@ -103,11 +103,12 @@ def _error_of(truth: np.ndarray, labels: np.ndarray, rows: np.ndarray, n_cluster
 
 
 def left_to_do(
-    stored: Record, data: list[str], methods: list[str]
+    stored: Record, data: list[str], methods: list[str], most: int | None = None
 ) -> Iterator[tuple[str, str, int]]:
-    """Yield the fits that are not stored yet, draw by draw."""
+    """Yield the fits that are not stored yet, draw by draw, of the first draws or of all."""
     for name in data:
-        for seed in range(FIRST_SEED, FIRST_SEED + DATA[name].n_draws):
+        n_draws = min(DATA[name].n_draws, most or DATA[name].n_draws)
+        for seed in range(FIRST_SEED, FIRST_SEED + n_draws):
             for method in methods:
                 if f"{name}|{method}|{seed}" not in stored:
                     yield name, method, seed
@@ -143,6 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="*", default=[""], help="beginnings of names of data")
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--draws", type=int, help="most draws of each data set")
     parser.add_argument("--output", type=Path, default=Path("build/clustering.json"))
     parser.add_argument("--print", action="store_true", help="print the table and measure nothing")
     options = parser.parse_args()
@@ -150,7 +152,7 @@ def main() -> None:
     stored: Record = whole["fits"]
     data = [name for name in DATA if name.startswith(tuple(options.data))]
     if not options.print:
-        for name, method, seed in left_to_do(stored, data, options.methods):
+        for name, method, seed in left_to_do(stored, data, options.methods, options.draws):
             stored[f"{name}|{method}|{seed}"] = record = measure(DATA[name], method, seed)
             print(f"{name}, {method}, seed {seed}: {record['error']:.2f} %", flush=True)
             text = json.dumps({"machine": machine(), "fits": stored}, indent=1)
