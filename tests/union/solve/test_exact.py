@@ -107,6 +107,16 @@ def test_members_of_a_low_rank_leave_the_rest_to_the_old_basis(n_members):
     assert_allclose(both @ both.T @ found[1], found[1], atol=1e-10)
 
 
+@pytest.mark.parametrize("size", [1e-100, 1e-160, 1e-161, 1e-162, 1e-200])
+def test_members_far_smaller_than_others_have_an_orthonormal_basis(size):
+    """Their squares are below the smallest normal number, and have few digits or none."""
+    rng = np.random.RandomState(0)
+    X = np.concatenate([rng.standard_normal((20, 5)), size * rng.standard_normal((1, 5))])
+    problem, _ = prepare(X, float("inf"), center=False)
+    found = exact_update(problem, draw_bases((2, 5, 1), rng), np.repeat([0, 1], [20, 1]))
+    assert is_orthonormal(found, 1e-12)
+
+
 def test_weak_directions_are_orthonormal_too():
     """Images of eigenvectors far below the largest are not orthogonal by themselves."""
     rng = np.random.RandomState(0)

@@ -287,12 +287,15 @@ def _complete(values: Array, images: Array, old: Array) -> Array:
     """Turn MV into orthonormal eigenvectors of MMᵀ, given the eigenvalues of MᵀM.
 
     The images are orthogonal to rounding times the spread of the eigenvalues: where that is
-    wide they are orthonormalised, and where A_l leaves directions open the old ones fill them.
+    wide, or the eigenvalues are not exact, they are orthonormalised, and where A_l leaves
+    directions open the old ones fill them.
     """
     xp = namespace(old)
     s = old.shape[1]
     largest, smallest = float(values[0]), float(values[-1])
-    if images.shape[1] == s and smallest > 1e-3 * largest:
+    # Squares that are not normal numbers have few digits, and so have their roots.
+    exact = smallest > float(xp.finfo(old.dtype).smallest_normal) / machine_epsilon(old)
+    if images.shape[1] == s and smallest > 1e-3 * largest and exact:
         return images / xp.sqrt(values)
     known = values > largest * machine_epsilon(old) * 100.0
     n_known = int(xp.sum(xp.astype(known, xp.int64)))
