@@ -431,3 +431,16 @@ def test_bad_holes(rows, words):
         X[:, 3] = np.nan
     with pytest.raises(ValueError, match=words):
         RobustMCKUSaL(2, 8, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("low_rank", [None, 3])
+def test_a_sample_whose_norm_overflows_is_named_as_a_cause(low_rank):
+    """Its kernel values with small samples are finite, that with itself is not."""
+    X = np.random.default_rng(0).standard_normal((12, 4))
+    model = MCKUSaL(2, 1, kernel="linear", low_rank=low_rank, random_state=0)
+    large = np.concatenate([X, np.full((1, 4), 1e180)])
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="not finite: scale X"):
+        model.fit(large)
+    model.fit(X)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="not finite: scale X"):
+        model.transform(large)

@@ -85,7 +85,7 @@ class Kernel:
         if self.name == "rbf":
             return zeros((X.shape[0],), X) + 1.0
         if self.name in ("linear", "poly"):
-            return self.of_products(namespace(X).vecdot(X, X), X.shape[1])
+            return check_values(self.of_products(namespace(X).vecdot(X, X), X.shape[1]))
         return np.array([self(row[None, :])[0, 0] for row in X], dtype=X.dtype)
 
     def of_products(self, products: Array, n_features: int) -> Array:
