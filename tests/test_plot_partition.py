@@ -110,5 +110,5 @@ def test_one_cluster_has_no_graphs():
     model.members_ = {name: values[:0] for name, values in model.members_.items()}
     axes = plot_partition(model)
     for ax in axes[:2]:
-        assert [text.get_text() for text in ax.texts] == ["no graphs: there is one cluster"]
+        assert [text.get_text() for text in ax.texts] == ["no graphs: nothing was compared"]
     assert [text.get_text() for text in axes[2].get_xticklabels()] == ["0\n(50)"]

@@ -118,13 +118,13 @@ def test_more_clusters_than_the_spectra_show():
     assert fewer_clusters([member([1, 0.99, 0.98, 0.97, 0.96, 0.3], 0.94)], 5) is None
     assert fewer_clusters([], 5) is None
     labels = np.arange(30) % 5
-    assert list(complaints(shown, labels, 5, 0)) == [
+    assert list(complaints(shown, labels, 5, 0, 1.0, 0.5)) == [
         "the spectra show 3 clusters rather than n_clusters=5"
     ]
 
 
 def test_verdicts_have_three_degrees():
-    sentences = [verdict(certainty, 0.5, 0.6) for certainty in (0.9, 0.5, 0.1)]
+    sentences = [verdict(certainty, 0.5, 0.6, 0.9) for certainty in (0.9, 0.5, 0.1)]
     assert "clearly" in sentences[0]
     assert "doubtful" in sentences[1]
     assert NO_SUBSPACES in sentences[2]

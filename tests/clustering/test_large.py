@@ -111,7 +111,7 @@ def test_the_rule_that_fits_the_exemplars_is_taken(data, votes, monkeypatch):
     n_clusters = labels.max() + 1
     chosen = np.arange(0, len(X), 3)
     known = Exemplars(X[chosen], labels[chosen], np.ones(len(chosen)), n_clusters)
-    bases, _ = exemplars.bases_of(known.X, known.labels, n_clusters)
+    bases = exemplars.subspaces_of(known.X, known.labels, n_clusters).bases
     coordinates = Coordinates.of(known.X)
     found, confidence = extend(X, chosen, known, coordinates, bases)
     rule = known.votes(coordinates) if votes else known.nearest_subspace(bases)

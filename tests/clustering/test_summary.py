@@ -45,7 +45,8 @@ def test_unsure_samples_are_named_the_least_sure_first():
     confidence = np.full(40, 0.9)
     confidence[[35, 7, 36]] = [0.4, 0.2, 0.3]
     text = summarise(fitted(confidence=confidence))
-    assert "3 samples have a confidence below .5, the least sure first: 7, 36, 35." in text
+    assert "3 samples have a confidence below .5, the least sure first, counted from 0:" in text
+    assert "counted from 0: 7, 36, 35." in text
     assert "Cluster 1 has the largest share of them: 20% of its samples." in text
     assert text.endswith("Next: use the labels; look at the unsure samples first.")
 

@@ -111,7 +111,7 @@ def agreement(members: Sequence[Member], labels: np.ndarray, n_clusters: int) ->
     if not weights.any():
         weights[:] = 1.0
     same = np.stack([matched(m.labels, labels, n_clusters) == labels for m in members])
-    return np.asarray(weights @ same / weights.sum())
+    return np.asarray(np.clip(weights @ same / weights.sum(), 0.0, 1.0))
 
 
 def members_table(

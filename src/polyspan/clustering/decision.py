@@ -11,6 +11,7 @@ import numpy as np
 from polyspan.clustering.consensus import CLEAR_GAP, Member, agreement, consensus, rand_index
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.elastic_members import angles_suffice, elastic_choice, elastic_nets_fit
+from polyspan.clustering.graphs import few_directions
 from polyspan.clustering.residuals import leave_one_out, paired_t
 from polyspan.union import MiCUSaL
 
@@ -23,8 +24,10 @@ MOST_ANNEALED = 3000
 CLEARLY = 3.0
 #: Standard errors by which the consensus must be better to win against the elastic nets.
 VERY_CLEARLY = 6.0
-#: Dimensions of close subspaces that are tried, and how much lower their residuals must be.
+#: Dimensions of close subspaces that are tried, also of samples along few directions, and how much
+#: lower their residuals must be.
 CLOSE_DIMS = (3, 6, 9, 13, 18)
+THIN_DIMS = (1, 2)
 LOWER = 0.97
 #: Two annealed runs must agree by this adjusted Rand index.
 REPEATABLE = 0.8
@@ -94,7 +97,10 @@ def decide(
     labels, source = by_graphs(members, judge, dim, seed)
     everything = list(members)
     if largest < CLEAR_GAP:
-        found = close_subspaces(labels, judge, X, seed) if close else None
+        # In very few directions any cloud falls into sectors, and into the same ones each time.
+        few = few_directions(coordinates, n_clusters) or 0
+        dims = (*(dim for dim in THIN_DIMS if 2 * dim < few), *CLOSE_DIMS)
+        found = close_subspaces(labels, judge, X, seed, dims) if close else None
         if found is not None:
             return Partition(found.labels, found.certainty, found.source, everything)
     elif elastic_nets_fit(len(X), n_clusters) and not angles_suffice(
@@ -138,15 +144,26 @@ class Annealed:
     source: str
 
 
-def close_subspaces(labels: np.ndarray, judge: Judge, X: np.ndarray, seed: int) -> Annealed | None:
-    """Return what annealing finds, where it is clearly better and comes out twice, or None."""
+def close_subspaces(
+    labels: np.ndarray,
+    judge: Judge,
+    X: np.ndarray,
+    seed: int,
+    dims: Sequence[int] = CLOSE_DIMS,
+) -> Annealed | None:
+    """Return what annealing finds, where it is clearly better and comes out twice, or None.
+
+    A partition with clusters of fewer samples than dimensions is none.
+    """
     n, m = X.shape
     n_clusters = judge.n_clusters
     best: Annealed | None = None
-    for dim in CLOSE_DIMS:
+    for dim in dims:
         if 3 * dim * n_clusters > n or dim >= m:
             continue
         first = _annealed(X, n_clusters, dim, seed)
+        if np.bincount(first, minlength=n_clusters).min() <= dim:
+            continue
         before, after = judge.residuals(labels, dim), judge.residuals(first, dim)
         if after.sum() >= LOWER * before.sum() or paired_t(before, after) <= CLEARLY:
             continue

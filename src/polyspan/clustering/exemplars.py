@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import chunk_rows, row_slices
+from polyspan.arrays import chunk_rows, machine_epsilon, power_of_two_scale, row_slices
 from polyspan.clustering.coordinates import Coordinates, unit_rows
-from polyspan.clustering.dimensions import bases_of
+from polyspan.clustering.dimensions import subspaces_of
 from polyspan.clustering.neighbours import among_all
 
 #: The nearest exemplars that vote, in the coordinates that hold this part of the energy.
@@ -40,7 +40,7 @@ class Exemplars:
     def nearest_subspace(self, bases: np.ndarray | None = None) -> Rule:
         """Return the rule by which a sample belongs to its nearest subspace."""
         if bases is None:
-            bases, _ = bases_of(self.X, self.labels, self.n_clusters)
+            bases = subspaces_of(self.X, self.labels, self.n_clusters).bases
         columns = np.concatenate(list(bases), axis=1)
 
         def rule(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -85,6 +85,7 @@ def extend(
         labels[:], confidence[:] = 0, 1.0
         labels[chosen], confidence[chosen] = known.labels, known.confidence
         return labels, confidence
+    known = replace(known, X=in_range(known.X))
     order = np.random.RandomState(coordinates.seed).permutation(len(chosen))
     held, kept = known[order[::HELD_OUT]], known[np.delete(order, np.s_[::HELD_OUT])]
     by_subspace, margins = kept.nearest_subspace()(held.X)
@@ -98,10 +99,17 @@ def extend(
             _calibration(margins, right[0] * held.confidence),
         )
     for which in row_slices(len(X), chunk_rows(X.shape[1], X.itemsize)):
-        labels[which], won_by = rule(X[which])
-        confidence[which] = np.interp(won_by, *scale)
+        labels[which], won_by = rule(in_range(X[which]))
+        confidence[which] = np.interp(won_by, *scale) * X[which].any(axis=1)
     labels[chosen], confidence[chosen] = known.labels, known.confidence
     return labels, confidence
+
+
+def in_range(rows: np.ndarray) -> np.ndarray:
+    """Return rows whose squares are numbers: both rules ask for directions only."""
+    largest = float(np.abs(rows).max(initial=0.0))
+    scale = power_of_two_scale(largest, machine_epsilon(rows))
+    return rows if scale == 1.0 else rows.astype(np.float64) * scale
 
 
 def _calibration(margins: np.ndarray, worth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

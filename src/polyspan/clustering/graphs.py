@@ -16,6 +16,8 @@ from polyspan.clustering.spectra import Graph
 
 #: Ranks of the subspace graphs, in multiples of the number of clusters.
 RUNGS = (2, 3, 4, 6, 9)
+#: Directions that hold this fraction of the energy count, where there are few of them.
+FEW_ENERGY = 0.99
 #: Ranks of which there is a sparse graph beside the dense one.
 SPARSE_RUNGS = (6, 9)
 #: Neighbours of a sample in sparse graphs, and the power of |cos| that weights them. Without dense
@@ -33,6 +35,12 @@ class Named:
     """"subspace", "neighbours" or "overlap"."""
     rank: int
     graph: Graph
+
+
+def few_directions(coordinates: Coordinates, n_clusters: int) -> int | None:
+    """Return the rank of samples that lie along few directions for so many clusters, or None."""
+    rank = coordinates.rank_at(FEW_ENERGY)
+    return rank if 0 < rank <= RUNGS[0] * n_clusters else None
 
 
 def subspace_graphs(

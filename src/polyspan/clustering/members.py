@@ -13,6 +13,7 @@ from polyspan.clustering.graphs import (
     SPARSE_RUNGS,
     Coordinates,
     Named,
+    few_directions,
     proximity_graphs,
     subspace_graphs,
 )
@@ -25,9 +26,14 @@ ENSEMBLE_DIM, ENSEMBLE_RUNS = 4, 50
 
 
 def member_ranks(coordinates: Coordinates, n_clusters: int) -> dict[int, bool]:
-    """Return the ranks of the subspace graphs, and whether each has a sparse graph too."""
+    """Return the ranks of the subspace graphs, and whether each has a sparse graph too.
+
+    Samples along few directions, as of lines, have a graph of just these.
+    """
     most = min(len(coordinates.U) / 2, coordinates.rank - 1)
-    return {c * n_clusters: c in SPARSE_RUNGS for c in RUNGS if c * n_clusters <= most}
+    ranks = {c * n_clusters: c in SPARSE_RUNGS for c in RUNGS if c * n_clusters <= most}
+    few = few_directions(coordinates, n_clusters)
+    return ranks if few is None else {few: True} | ranks
 
 
 def most_members(coordinates: Coordinates, n_clusters: int) -> int:

@@ -16,7 +16,7 @@ from polyspan.checks import refuse_missing, validate_samples, warn_user
 from polyspan.clustering.consensus import Member, agreement, cluster_graphs, members_table
 from polyspan.clustering.coordinates import Coordinates, move_attributes, scaled_samples
 from polyspan.clustering.decision import Judge, Partition, best_rung, decide
-from polyspan.clustering.dimensions import bases_of
+from polyspan.clustering.dimensions import beyond_chance, subspaces_of
 from polyspan.clustering.duplicates import distinct_samples, with_copies
 from polyspan.clustering.exemplars import Exemplars, extend
 from polyspan.clustering.members import EXTRA, member_graphs, most_members
@@ -77,7 +77,11 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     subspace_dim_ : int
         Dimension of a subspace, by the graph that separates most clearly.
     subspace_dims_ : ndarray of shape (n_clusters,)
-        Dimension of each subspace: it holds 90 % of the energy of its cluster.
+        Dimension of each subspace: it holds 90 % of the energy of its cluster, or more where fewer
+        samples would lie nearest to their own subspace. 0 for a cluster without samples.
+    agreement_ : float
+        Fraction of the samples that lie nearest to the subspace of their own cluster: how well
+        `predict` follows `labels_`. Where it is low, so is `certainty_`.
     bases_ : ndarray of shape (n_clusters, n_features, max(subspace_dims_))
         Orthonormal bases. Columns beyond the dimension of a subspace are zero.
     mean_ : ndarray of shape (n_features,)
@@ -85,8 +89,9 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     members_ : dict of arrays
         "graph" (names), "gap", "weight", each (n_graphs,), "labels" (n_graphs, n_samples), and
         "values" (n_graphs, n_clusters + 1), the leading eigenvalues of each graph.
-    evidence_ : ndarray of shape (max_clusters - 1,)
-        Evidence for 2, 3, … clusters; only if `n_clusters` is None.
+    evidence_ : ndarray
+        Evidence for 2, 3, … clusters, up to `max_clusters` or a third of the samples; only if
+        `n_clusters` is None.
 
     Notes
     -----
@@ -174,21 +179,23 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={len(X)}")
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
+        distinct, copies = distinct_samples(X)
         chosen = None
-        if len(X) > MOST_SAMPLES:
-            chosen = np.sort(rng.choice(len(X), N_EXEMPLARS, replace=False))
-        part = X if chosen is None else X[chosen]
-        distinct, copies = distinct_samples(part)
-        coordinates = Coordinates.of(scaled_samples(distinct), seed, like=given)
+        if len(distinct) > MOST_SAMPLES:
+            chosen = np.sort(rng.choice(len(distinct), N_EXEMPLARS, replace=False))
+        part = distinct if chosen is None else distinct[chosen]
+        coordinates = Coordinates.of(scaled_samples(part), seed, like=given)
         n_clusters = self._number(coordinates, seed)
         most = most_members(coordinates, n_clusters)
         progress = FitProgress(self, X, y, 1, most)
-        found = self._partition(distinct, coordinates, n_clusters, seed, extra, progress)
+        found = self._partition(part, coordinates, n_clusters, seed, extra, progress)
         progress.end_start(0)
-        found = with_copies(found, copies)
-        self._store(part, found, n_clusters)
-        if chosen is not None:
-            self._predict_others(X, chosen, coordinates)
+        if chosen is None:
+            found = with_copies(found, copies)
+            self._store(X, found, n_clusters)
+        else:
+            self._store(part, found, n_clusters)
+            self._predict_others(distinct, chosen, coordinates, copies)
         progress.end()
         self._warn(X, found.members)
         move_attributes(self, given)
@@ -197,8 +204,12 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def _warn(self, X: np.ndarray, members: list[Member]) -> None:
         if self.n_clusters is None and self.n_clusters_ == 1:
             warn_user(f"the {len(X)} samples are too few, or too much alike, to look for clusters")
+        elif self.n_clusters is None and not self.evidence_.any():
+            warn_user("no spectrum has a gap, so 2 clusters were taken: give n_clusters")
         n_zero = int((~X.any(axis=1)).sum())
-        for complaint in complaints(members, self.labels_, self.n_clusters_, n_zero):
+        for complaint in complaints(
+            members, self.labels_, self.n_clusters_, n_zero, self.agreement_, self.certainty_
+        ):
             warn_user(complaint)
         if members and not self.separates_:
             warn_user(self.verdict_)
@@ -221,6 +232,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             return int(self.n_clusters)
         most = min(self.max_clusters, n // 3)
         if most < 2 or coordinates.rank < 2:
+            self.evidence_ = np.empty(0)
             return 1
         graphs = candidate_graphs(coordinates, most, self._dense(n))
         self.evidence_ = evidence(graphs, most, seed)
@@ -257,31 +269,40 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
 
     def _subspaces(self, X: np.ndarray, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
         """Return the attributes that predictions need."""
-        bases, dims = bases_of(X, labels, n_clusters)
-        mean = np.zeros(X.shape[1], dtype=X.dtype)
-        return {"bases_": bases, "subspace_dims_": dims, "mean_": mean}
+        found = subspaces_of(X, labels, n_clusters)
+        return {
+            "bases_": found.bases,
+            "subspace_dims_": found.dims,
+            "mean_": np.zeros(X.shape[1], dtype=X.dtype),
+            "agreement_": found.agreement,
+        }
 
     def _store(self, X: np.ndarray, found: Partition, n_clusters: int) -> None:
         members, labels = found.members, found.labels
         self.labels_ = labels
         self.n_clusters_ = n_clusters
-        self.confidence_ = agreement(members, labels, n_clusters) if members else np.ones(len(X))
-        self.confidence_[~X.any(axis=1)] = 0.0
-        self.certainty_ = found.certainty
-        self.source_ = found.source
-        self.subspace_dim_ = best_rung(members, n_clusters)
         self.__dict__.update(self._subspaces(X, labels, n_clusters))
-        if not members:
-            self.subspace_dim_ = int(self.subspace_dims_.max())
+        # Labels that no subspaces explain are no clusters of subspaces, however clear they are.
+        self.certainty_ = min(found.certainty, beyond_chance(self.agreement_, n_clusters))
+        self.confidence_ = np.full(len(X), self.certainty_)  # if there is nothing to compare
+        if members:
+            self.confidence_ = agreement(members, labels, n_clusters)
+        self.confidence_[~X.any(axis=1)] = 0.0
+        self.source_ = found.source
+        self.subspace_dim_ = int(self.subspace_dims_.max())
+        if members:
+            self.subspace_dim_ = best_rung(members, n_clusters)
         self.members_ = members_table(members, labels, n_clusters)
         largest = float(self.members_["gap"].max(initial=0.0))
         self.verdict_ = "there was nothing to compare"
         if members:
-            self.verdict_ = verdict(self.certainty_, largest, float(self.confidence_.mean()))
+            mean = float(self.confidence_.mean())
+            self.verdict_ = verdict(self.certainty_, largest, mean, self.agreement_)
 
     @property
     def separates_(self) -> bool:
         """Whether the data look like a union of subspaces."""
+        check_is_fitted(self, "bases_")
         return bool(self.certainty_ >= UNSURE)
 
     def summary(self) -> str:
@@ -296,21 +317,25 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         check_is_fitted(self, "bases_")
         return summarise(
             Fitted(
-                labels=self.labels_,
-                confidence=self.confidence_,
+                labels=to_numpy(self.labels_),
+                confidence=to_numpy(self.confidence_),
                 certainty=self.certainty_,
                 source=self.source_,
-                dims=self.subspace_dims_,
+                dims=to_numpy(self.subspace_dims_),
                 members=self.members_,
-                evidence=getattr(self, "evidence_", None),
-                number_given=self.n_clusters is not None,
+                evidence=to_numpy(self.evidence_) if hasattr(self, "evidence_") else None,
+                number_given=not hasattr(self, "evidence_"),
             )
         )
 
-    def _predict_others(self, X: np.ndarray, chosen: np.ndarray, coordinates: Coordinates) -> None:
+    def _predict_others(
+        self, X: np.ndarray, chosen: np.ndarray, coordinates: Coordinates, copies: np.ndarray | None
+    ) -> None:
         """Label all samples: those that were clustered, and the others by what is learned."""
         known = Exemplars(X[chosen], self.labels_, self.confidence_, self.n_clusters_)
-        self.labels_, self.confidence_ = extend(X, chosen, known, coordinates, self.bases_)
+        labels, confidence = extend(X, chosen, known, coordinates, self.bases_)
+        everything = slice(None) if copies is None else copies
+        self.labels_, self.confidence_ = labels[everything], confidence[everything]
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Any:
         X = validate_samples(self, X, reset=reset, method=method, fitted="bases_")

@@ -124,7 +124,8 @@ def _unsure(fitted: Fitted) -> str:
     )  # fmt: skip
     worst = int(np.argmax(shares))
     return (
-        f"{len(unsure)} {have} a confidence below .5, the least sure first: {first_ten(order)}. "
+        f"{len(unsure)} {have} a confidence below .5, the least sure first, counted from 0: "
+        f"{first_ten(order)}. "
         f"Cluster {worst} has the largest share of them: {shares[worst]:.0%} of its samples."
     )
 

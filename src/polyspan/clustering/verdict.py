@@ -18,13 +18,16 @@ NO_SUBSPACES = (
 )
 #: The gaps speak for another number of clusters if their squares sum to this many times as much.
 FEWER = 4.0
+#: Where fewer of the samples lie nearest to the subspace of their own cluster, a warning says so.
+AGREES = 0.9
 
 
-def verdict(certainty: float, largest_gap: float, confidence: float) -> str:
+def verdict(certainty: float, largest_gap: float, confidence: float, agreement: float) -> str:
     """Return one sentence on the whole partition, with the numbers behind it."""
     numbers = (
         f"(certainty {certainty:.2f} of 1, largest gap of a spectrum {largest_gap:.2f} of 1, "
-        f"mean agreement of the graphs {confidence:.2f} of 1)"
+        f"mean agreement of the graphs {confidence:.2f} of 1, {agreement:.0%} of the samples "
+        "nearest to the subspace of their cluster)"
     )
     if certainty >= SURE:
         return f"the clusters separate clearly {numbers}"
@@ -57,9 +60,17 @@ def fallen_apart(members: Sequence[Member], n_clusters: int) -> int:
 
 
 def complaints(
-    members: Sequence[Member], labels: np.ndarray, n_clusters: int, n_zero: int
+    members: Sequence[Member],
+    labels: np.ndarray,
+    n_clusters: int,
+    n_zero: int,
+    agreement: float,
+    certainty: float,
 ) -> Iterator[str]:
-    """Yield a sentence for everything that a user should change about the input."""
+    """Yield a sentence for everything that a user should change about the input.
+
+    `agreement` is the fraction of the samples that lie nearest to the subspace of their cluster.
+    """
     n = len(labels)
     if n_zero:
         yield (
@@ -71,8 +82,8 @@ def complaints(
     sizes = np.bincount(labels, minlength=n_clusters)
     if (sizes == 0).any():
         yield (
-            f"only {int((sizes > 0).sum())} of {n_clusters} clusters have samples, because too "
-            "many samples are equal: ask for fewer clusters"
+            f"only {int((sizes > 0).sum())} of {n_clusters} clusters have samples: ask for fewer "
+            "clusters"
         )
     elif (sizes < 3).any():
         yield (
@@ -80,10 +91,15 @@ def complaints(
             "ask for fewer clusters"
         )
     fallen = fallen_apart(members, n_clusters)
-    if members and 2 * fallen > len(members):
+    if 2 * fallen > len(members) and certainty < SURE:
         yield (
             f"{fallen} of {len(members)} graphs fall apart into more than {n_clusters} components, "
-            "and count for nothing: ask for more clusters, or drop samples that are equal"
+            "and count for nothing: try more clusters, or leave out samples far from all others"
+        )
+    if agreement < AGREES:
+        yield (
+            f"{1.0 - agreement:.0%} of the samples lie nearer to the subspace of another cluster "
+            "than to that of their own: predict, transform and reconstruct do not follow labels_"
         )
     fewer = fewer_clusters(members, n_clusters)
     if fewer is not None:

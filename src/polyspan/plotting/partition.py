@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import plain_settings
+from polyspan.arrays import to_numpy
 from polyspan.inputs import naming_columns
 
 #: More samples than this are thinned out in the panel of samples.
@@ -57,6 +60,7 @@ def plot_partition(model: Any, X: Any = None, axes: Any = None) -> Any:
     'agreement of the graphs'
     """
     check_is_fitted(model)
+    model = _on_cpu(model)
     coordinates = None if X is None else _leading_coordinates(model, X)
     n_panels = 3 if coordinates is None else 4
     if axes is None:
@@ -77,6 +81,15 @@ def plot_partition(model: Any, X: Any = None, axes: Any = None) -> Any:
     if coordinates is not None:
         _draw_samples(axes[3], model, coordinates)
     return axes
+
+
+def _on_cpu(model: Any) -> Any:
+    """Return what is drawn of a model, in NumPy arrays wherever the model is."""
+    arrays = {name: to_numpy(getattr(model, name)) for name in ("labels_", "confidence_", "mean_")}
+    return SimpleNamespace(
+        **arrays, members_=model.members_, n_clusters_=model.n_clusters_,
+        certainty_=model.certainty_,
+    )  # fmt: skip
 
 
 def _draw_spectra(ax: Any, model: Any) -> None:
@@ -161,6 +174,7 @@ def _draw_samples(ax: Any, model: Any, coordinates: np.ndarray) -> None:
 
 def _leading_coordinates(model: Any, X: Any) -> np.ndarray:
     """Return samples on their two leading singular vectors, or on one and zero."""
+    X = to_numpy(X) if is_array_api_obj(X) else X
     with naming_columns(X):
         X = check_array(X, dtype=[np.float64, np.float32])
     wanted = (len(model.labels_), len(model.mean_))
@@ -179,5 +193,5 @@ def _leading_coordinates(model: Any, X: Any) -> np.ndarray:
 
 def _say_nothing(ax: Any) -> None:
     """Write that there is nothing to draw."""
-    ax.text(0.5, 0.5, "no graphs: there is one cluster", ha="center", transform=ax.transAxes)
+    ax.text(0.5, 0.5, "no graphs: nothing was compared", ha="center", transform=ax.transAxes)
     ax.set_axis_off()
