@@ -46,6 +46,19 @@ def test_the_header_can_be_said(tmp_path):
         read_table(path, header="no")
 
 
+@pytest.mark.parametrize("index", [True, False])
+def test_names_that_pandas_gives_are_no_sample(tmp_path, index):
+    """They count 0, 1, 2, …; fewer than three of them might be a row of zeros and ones."""
+    X = np.random.RandomState(0).standard_normal((5, 4))
+    path = tmp_path / "t.csv"
+    pd.DataFrame(X).to_csv(path, index=index)
+    table = read_table(path)
+    assert table.names[-4:] == ("0", "1", "2", "3")
+    np.testing.assert_allclose(table.X[:, -4:], X)
+    if not index:
+        assert read_table(path, header="no").X.shape == (6, 4)
+
+
 def test_numbers_keep_their_bits(tmp_path):
     X = np.random.RandomState(0).standard_normal((50, 4)) * 10.0 ** np.arange(-8, 8, 4)
     for ending in (".csv", ".parquet", ".npy", ".npz"):

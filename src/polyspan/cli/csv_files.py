@@ -45,7 +45,8 @@ def read_csv(
     ----------
     path : Path
     header : {"auto", "yes", "no"}
-        "auto": the first line is a header where one of its cells is no number.
+        "auto": the first line is a header where one of its cells is no number, or where it counts
+        0, 1, 2, … as names of columns of pandas do.
     decimal, thousands : str, default=None
         The separators in numbers, found from the cells where they are not given.
     """
@@ -108,6 +109,14 @@ def _parse(path: Path, layout: Layout, **options: Any) -> Any:
     return frame
 
 
+def _counts(cells: list[str]) -> bool:
+    """Tell whether cells are the names that pandas gives: 0, 1, 2, …, after an empty one or not."""
+    named = [cell.strip() for cell in cells]
+    indexed = named[:1] == [""]
+    numbered = named[indexed:]
+    return len(numbered) >= (1 if indexed else 3) and numbered == [*map(str, range(len(numbered)))]
+
+
 def _find_layout(path: Path, header: str) -> Layout:
     """Look at the first line that is not blank."""
     with open_text(path) as file:
@@ -117,9 +126,9 @@ def _find_layout(path: Path, header: str) -> Layout:
     without_header = Layout(_delimiter(path, first, second), None)
     cells = _parse(path, without_header, nrows=1, dtype=str).iloc[0].dropna()
     named = not all(is_number(cell, allowed(None, None)) for cell in cells)
-    if header == "no" or (header == "auto" and not named):
-        return without_header
     cells = _parse(path, without_header, nrows=1, dtype=str, na_filter=False).iloc[0]
+    if header == "no" or (header == "auto" and not (named or _counts([*cells]))):
+        return without_header
     names = _names(path, [cell.strip() for cell in cells])
     return Layout(without_header.delimiter, names, n_blank + 1)
 
