@@ -329,7 +329,7 @@ def test_a_factor_leaves_out_what_is_rounding(exponent):
     assert_allclose(factor.R @ factor.R.T, G, atol=1e-12)
 
 
-@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("unit", [1e-16, 1.0, 1e16])
 @pytest.mark.parametrize("pivot", [1e-4, 1e-7])
 def test_a_factor_is_judged_by_the_squares_of_its_pivots(pivot, unit):
     factor = Factor.of(unit * np.diag([1.0, pivot**2]))
