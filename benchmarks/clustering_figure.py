@@ -24,9 +24,9 @@ LEVELS = (0.0, 0.3, 0.6, 0.8, 1.01)
 #: How names of data begin, and what they are called in the figure.
 KINDS = {
     "Yale B": "faces", "USPS": "handwritten digits", "scikit-learn": "handwritten digits",
-    "synthetic": "made", "dimensions": "made",
+    "synthetic": "made subspaces", "dimensions": "made subspaces",
 }  # fmt: skip
-MARKERS = {"faces": "o", "handwritten digits": "s", "made": "^"}
+MARKERS = {"faces": "o", "handwritten digits": "s", "made subspaces": "^"}
 
 
 def by_method(fits: dict[str, Record], method: str) -> list[tuple[str, Record]]:
@@ -64,9 +64,9 @@ def draw(panels: dict[str, list[tuple[str, Record]]], output: Path) -> None:
             ax.plot(x, y, marker, ms=5, alpha=0.6, mew=0, label=kind)
         for level in LEVELS[1:-1]:
             ax.axvline(level, color="0.8", lw=0.8, zorder=0)
-        ax.set(title=title, xlabel="certainty_", xlim=(0, 1.02), ylim=(-2, None))
+        ax.set(title=title, xlabel="certainty_", xlim=(0, 1.02), ylim=(-3, 103))
     axes[0][0].set_ylabel("wrong labels in %")
-    axes[0][0].legend(frameon=False)
+    axes[0][0].legend(frameon=False, loc="upper right")
     figure.tight_layout()
     figure.savefig(output, dpi=110, metadata={"Software": None})
 
