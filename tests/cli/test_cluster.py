@@ -18,7 +18,7 @@ NAMES = [f"f{k}" for k in range(9)]
 
 
 def table(**columns):
-    frame = pd.DataFrame(DATA.X, columns=NAMES)
+    frame = pd.DataFrame(DATA.X.copy(), columns=NAMES)  # before pandas 3 it would share memory
     for name, values in columns.items():
         frame.insert(0, name, values)
     return frame
