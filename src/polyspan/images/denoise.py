@@ -11,9 +11,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, check_parameters
+from polyspan.images.groups import denoise_groups, halve, passes_for, with_coarse_scale
 from polyspan.images.noise import planes_noise
 from polyspan.images.planes import Canvas, Planes
 from polyspan.images.presets import (
+    SMALLEST_PICTURE,
     Preset,
     check_picture_size,
     check_settings,
@@ -24,19 +26,23 @@ from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 from polyspan.progress import progress_bar
 
+_FAST = Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8)
 PRESETS = {
-    "fast": Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8),
-    "best": Preset(8, 1, 20, 48, 65536, 30.0, anneal_steps=15, max_iter=15),
+    "fast": _FAST,
+    "balanced": replace(_FAST, groups=True),
+    "best": Preset(8, 1, 20, 48, 65536, 30.0, anneal_steps=15, max_iter=15, groups=True),
 }
 # The model is given this multiple of sigma: the largest eigenvalue of the covariance of pure noise,
 # estimated from a finite number of patches, exceeds σ².
 MARGIN = 1.04
+#: Noise is strong from so many levels on, of 255 between the darkest and the brightest pixel.
+LEVELS, STRONG = 255, 40
 
 
 def denoise_image(
     image: Any,
     sigma: float | None = None,
-    preset: str = "fast",
+    preset: str = "balanced",
     channel_axis: int | None = None,
     *,
     model: SubspaceMixture | None = None,
@@ -98,7 +104,7 @@ def denoise_image(
         "denoise_image",
         sigma=(sigma, [Interval(Real, 0, None, closed="left"), None]),
     )
-    check_settings("denoise_image", preset, channel_axis, model, random_state, progress)
+    check_settings("denoise_image", PRESETS, preset, channel_axis, model, random_state, progress)
     settings = PRESETS[preset]
     side = settings.side if model is None else patch_side(model)
     picture = Planes.of(image, channel_axis)
@@ -109,10 +115,42 @@ def denoise_image(
     rng = check_random_state(random_state)
     n_bands = Canvas(picture.planes[0], side, settings.step).n_bands
     with progress_bar(progress, len(picture.planes) * (n_bands + 1), "denoise") as tick:
-        for plane in picture.planes:
-            canvas = Canvas(plane, side, settings.step)
-            plane[:] = _denoise(canvas, sigma, settings, model, rng, tick)
-    return picture.to_image(picture.planes)
+        pilot = _pilot(picture.planes, sigma, settings, model, rng, tick)
+    if settings.groups:
+        pilot = _by_groups(picture.planes, pilot, sigma, settings, model, rng)
+    return picture.to_image(pilot)
+
+
+def _pilot(
+    planes: np.ndarray,
+    sigma: float,
+    settings: Preset,
+    model: SubspaceMixture | None,
+    rng: np.random.RandomState,
+    tick: Callable[[], None] = lambda: None,
+) -> np.ndarray:
+    """Return the planes denoised by the mixture."""
+    side = settings.side if model is None else patch_side(model)
+    canvases = (Canvas(plane, side, settings.step) for plane in planes)
+    return np.stack([_denoise(canvas, sigma, settings, model, rng, tick) for canvas in canvases])
+
+
+def _by_groups(
+    planes: np.ndarray,
+    pilot: np.ndarray,
+    sigma: float,
+    settings: Preset,
+    model: SubspaceMixture | None,
+    rng: np.random.RandomState,
+) -> np.ndarray:
+    """Denoise groups of similar patches, with strong noise from a coarse scale on."""
+    levels = LEVELS * sigma * np.sqrt(len(planes)) / max(float(np.ptp(pilot[0])), sigma)
+    small = halve(planes)
+    if levels >= STRONG and min(small.shape[1:]) >= 2 * SMALLEST_PICTURE:
+        coarse = _pilot(small, sigma / 2, settings, model, rng)
+        coarse = denoise_groups(small, coarse, sigma / 2, passes_for(levels / 2))
+        pilot = with_coarse_scale(pilot, coarse)
+    return denoise_groups(planes, pilot, sigma, passes_for(levels))
 
 
 def _denoise(

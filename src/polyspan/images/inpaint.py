@@ -87,7 +87,7 @@ def inpaint_image(
     >>> bool(np.abs(filled - image).max() < 0.2)
     True
     """
-    check_settings("inpaint_image", preset, channel_axis, model, random_state, progress)
+    check_settings("inpaint_image", PRESETS, preset, channel_axis, model, random_state, progress)
     settings = PRESETS[preset]
     missing = _check_mask(mask, image, channel_axis)
     side = settings.side if model is None else patch_side(model)

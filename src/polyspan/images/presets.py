@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral
@@ -35,6 +36,8 @@ class Preset:
     closeness: float
     anneal_steps: int
     max_iter: int
+    groups: bool = False
+    """Whether groups of similar patches are denoised after the model (denoising)."""
     max_iter_holes: int = 0
     """Largest number of EM iterations on patches with missing pixels (inpainting)."""
 
@@ -53,12 +56,18 @@ class Preset:
 
 
 def check_settings(
-    caller: str, preset: Any, channel_axis: Any, model: Any, random_state: Any, progress: Any
+    caller: str,
+    presets: Iterable[str],
+    preset: Any,
+    channel_axis: Any,
+    model: Any,
+    random_state: Any,
+    progress: Any,
 ) -> None:
     """Check the types of what the functions for pictures have in common."""
     check_parameters(
         caller,
-        preset=(preset, [StrOptions({"fast", "best"})]),
+        preset=(preset, [StrOptions(set(presets))]),
         channel_axis=(channel_axis, [Integral, None]),
         model=(model, [SubspaceMixture, None]),
         random_state=(random_state, ["random_state"]),
