@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from polyspan.clustering import SubspaceClustering, exemplars
+from polyspan.clustering import SubspaceClustering
 from polyspan.clustering import subspace_clustering as module
+from polyspan.clustering.coordinates import in_range
 from polyspan.clustering.dimensions import beyond_chance, subspaces_of
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.metrics import clustering_error
@@ -123,8 +124,8 @@ def test_exemplars_zeros_copies_and_scales(scale, monkeypatch):
 
 def test_rows_in_range_keep_their_type():
     rows = np.ones((2, 3), dtype=np.float32)
-    assert exemplars.in_range(rows) is rows
-    assert np.array_equal(exemplars.in_range(1e-300 * np.eye(2)) > 0, np.eye(2) > 0)
+    assert in_range(rows) is rows
+    assert np.array_equal(in_range(1e-300 * np.eye(2)) > 0, np.eye(2) > 0)
 
 
 def test_words_and_figures_of_a_model_elsewhere():

@@ -129,11 +129,15 @@ def _product(A: Array, B: Array) -> Array:
     return out
 
 
+def in_range(X: np.ndarray) -> np.ndarray:
+    """Return samples as they are, or in float64 and scaled where squares would leave the range."""
+    scale = power_of_two_scale(float(np.abs(X).max(initial=0.0)), machine_epsilon(X))
+    return X if scale == 1.0 else X.astype(np.float64) * scale
+
+
 def scaled_samples(X: np.ndarray) -> np.ndarray:
     """Return samples in float64, scaled where squares would leave its range."""
-    X = np.asarray(X, dtype=np.float64)
-    scale = power_of_two_scale(float(np.abs(X).max(initial=0.0)), machine_epsilon(X))
-    return X if scale == 1.0 else X * scale
+    return in_range(np.asarray(X, dtype=np.float64))
 
 
 def unit_rows(a: Array) -> Array:

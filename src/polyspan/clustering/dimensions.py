@@ -50,7 +50,8 @@ def subspaces_of(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> Subspace
         bases, dims = _side_by_side(clusters, energy, X.shape[1])
         agreement = 1.0
         if n_clusters > 1 and len(some):
-            agreement = float(np.mean(nearest_subspace(rows, bases) == labels[some]))
+            nearest = np.argmax(energies_in(rows, bases), axis=1)
+            agreement = float(np.mean(nearest == labels[some]))
         found.append(Subspaces(bases.astype(X.dtype, copy=False), dims, agreement))
         if agreement >= 1.0 - NEARLY:
             break
@@ -58,10 +59,10 @@ def subspaces_of(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> Subspace
     return next(one for one in found if one.agreement >= best - NEARLY)
 
 
-def nearest_subspace(rows: np.ndarray, bases: np.ndarray) -> np.ndarray:
-    """Return for every row the subspace that holds most of it."""
-    energies = [np.sum((rows @ basis) ** 2, axis=1) for basis in bases]
-    return np.asarray(np.argmax(np.stack(energies), axis=0))
+def energies_in(rows: np.ndarray, bases: np.ndarray) -> np.ndarray:
+    """Return how much of every row each subspace holds: squared lengths of its projections."""
+    coefficients = rows @ np.concatenate(list(bases), axis=1)
+    return np.asarray((coefficients.reshape(len(rows), len(bases), -1) ** 2).sum(axis=2))
 
 
 @dataclass(frozen=True)

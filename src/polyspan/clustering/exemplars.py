@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import chunk_rows, machine_epsilon, power_of_two_scale, row_slices
-from polyspan.clustering.coordinates import Coordinates, unit_rows
-from polyspan.clustering.dimensions import subspaces_of
+from polyspan.arrays import chunk_rows, row_slices
+from polyspan.clustering.coordinates import Coordinates, in_range, unit_rows
+from polyspan.clustering.dimensions import energies_in, subspaces_of
 from polyspan.clustering.neighbours import among_all
 
 #: The nearest exemplars that vote, in the coordinates that hold this part of the energy.
@@ -41,11 +41,9 @@ class Exemplars:
         """Return the rule by which a sample belongs to its nearest subspace."""
         if bases is None:
             bases = subspaces_of(self.X, self.labels, self.n_clusters).bases
-        columns = np.concatenate(list(bases), axis=1)
 
         def rule(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            squares = (rows @ columns).reshape(len(rows), len(bases), -1) ** 2
-            energies = squares.sum(axis=2)
+            energies = energies_in(rows, bases)
             left = np.maximum((rows**2).sum(axis=1, keepdims=True) - energies, 0.0)
             nearest, following = np.sqrt(np.partition(left, 1, axis=1)[:, :2].T)
             margins = 1.0 - nearest / np.where(following > 0, following, 1.0)
@@ -103,13 +101,6 @@ def extend(
         confidence[which] = np.interp(won_by, *scale) * X[which].any(axis=1)
     labels[chosen], confidence[chosen] = known.labels, known.confidence
     return labels, confidence
-
-
-def in_range(rows: np.ndarray) -> np.ndarray:
-    """Return rows whose squares are numbers: both rules ask for directions only."""
-    largest = float(np.abs(rows).max(initial=0.0))
-    scale = power_of_two_scale(largest, machine_epsilon(rows))
-    return rows if scale == 1.0 else rows.astype(np.float64) * scale
 
 
 def _calibration(margins: np.ndarray, worth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -315,18 +315,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             worth, which graphs agree, which samples are unsure.
         """
         check_is_fitted(self, "bases_")
-        return summarise(
-            Fitted(
-                labels=to_numpy(self.labels_),
-                confidence=to_numpy(self.confidence_),
-                certainty=self.certainty_,
-                source=self.source_,
-                dims=to_numpy(self.subspace_dims_),
-                members=self.members_,
-                evidence=to_numpy(self.evidence_) if hasattr(self, "evidence_") else None,
-                number_given=not hasattr(self, "evidence_"),
-            )
-        )
+        return summarise(Fitted.of(self))
 
     def _predict_others(
         self, X: np.ndarray, chosen: np.ndarray, coordinates: Coordinates, copies: np.ndarray | None

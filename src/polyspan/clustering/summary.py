@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from polyspan.arrays import to_numpy
 from polyspan.checks import first_ten
 
 #: A graph agrees with the result from this adjusted Rand index on.
@@ -39,6 +41,16 @@ class Fitted:
     evidence: np.ndarray | None = None
     """Evidence for 2, 3, … clusters, where the number was found."""
     number_given: bool = True
+
+    @classmethod
+    def of(cls, model: Any) -> Fitted:
+        """Return what a fitted model has, in NumPy arrays wherever the model is."""
+        found = hasattr(model, "evidence_")  # since the fit; the parameter may have changed
+        return cls(
+            to_numpy(model.labels_), to_numpy(model.confidence_), model.certainty_, model.source_,
+            to_numpy(model.subspace_dims_), model.members_,
+            to_numpy(model.evidence_) if found else None, number_given=not found,
+        )  # fmt: skip
 
 
 def summarise(fitted: Fitted) -> str:
