@@ -5,6 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 import array_api_strict
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -63,3 +64,25 @@ def can_run(check):
 def read_csv(path):
     """Read a table with every number as the nearest double, which not every pandas does itself."""
     return pd.read_csv(path, float_precision="round_trip")
+
+
+def made_picture(height=64, width=64):
+    """Return a picture between 0 and 1: shading, a disc, a slanted edge and some stripes."""
+    i, j = np.indices((height, width)) / min(height, width)
+    picture = 0.25 + 0.3 * j + 0.1 * np.sin(3 * i)
+    picture[(i - 0.4) ** 2 + (j - 0.35) ** 2 < 0.06] = 0.85
+    picture[i + 0.4 * j > 1.05] -= 0.2
+    stripes = (i < 0.3) & (j > 0.7)
+    picture[stripes] += 0.1 * np.sin(25 * (i + j)[stripes])
+    return picture
+
+
+def noisy_picture(sigma=0.1, shape=(64, 64), seed=0):
+    """Return that picture, and one with white noise."""
+    clean = made_picture(*shape)
+    return clean, clean + sigma * np.random.default_rng(seed).standard_normal(shape)
+
+
+def psnr(a, b):
+    """Return the peak signal-to-noise ratio of pictures between 0 and 1, in decibels."""
+    return -10 * np.log10(np.mean((np.asarray(a) - np.asarray(b)) ** 2))

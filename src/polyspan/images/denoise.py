@@ -1,87 +1,98 @@
-"""Denoising: every patch is shrunk towards subspaces learned from the picture itself."""
+"""Denoising: patches are shrunk towards subspaces that patches like them lie in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-from sklearn.utils import check_random_state
+from joblib import effective_n_jobs
 
-from polyspan._sklearn import Interval, check_parameters
-from polyspan.images.noise import planes_noise
-from polyspan.images.planes import Canvas, Planes
-from polyspan.images.presets import (
-    Preset,
-    check_picture_size,
-    check_settings,
-    no_convergence_warnings,
-    patch_side,
-)
+from polyspan._sklearn import StrOptions, check_parameters
+from polyspan.arrays import limit_threads
+from polyspan.images.job import Job
+from polyspan.images.own import PRESETS
+from polyspan.images.poisson import denoise_poisson
+from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
-from polyspan.mixture.prediction import gaussians_of, posterior_means
-from polyspan.progress import progress_bar
-
-PRESETS = {
-    "fast": Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8),
-    "best": Preset(8, 1, 20, 48, 65536, 30.0, anneal_steps=15, max_iter=15),
-}
-# The model is given this multiple of sigma: the largest eigenvalue of the covariance of pure noise,
-# estimated from a finite number of patches, exceeds σ².
-MARGIN = 1.04
 
 
 def denoise_image(
     image: Any,
-    sigma: float | None = None,
-    preset: str = "fast",
+    sigma: Any = None,
+    preset: str = "balanced",
     channel_axis: int | None = None,
     *,
-    model: SubspaceMixture | None = None,
+    noise: str = "gaussian",
+    gain: float | None = None,
+    offset: float | None = None,
+    stack_axis: int | None = None,
+    model: SubspaceMixture | str | None = None,
+    return_std: bool = False,
     random_state: Any = 0,
+    n_jobs: int | None = None,
     progress: bool = False,
-) -> np.ndarray:
-    """Remove white noise from a picture.
+) -> Any:
+    """Remove noise from a picture.
 
-    The picture is cut into overlapping patches. A mixture of low-rank Gaussians
-    (`SubspaceMixture`) with a known noise is learned from them, and each patch is replaced by its
-    posterior mean. Where patches overlap, their weighted mean is taken: patches with fewer degrees
-    of freedom get more weight.
+    The picture is cut into overlapping patches of 8×8 pixels. Each is compared with a mixture of
+    Gaussians that was learned from photographs, and shrunk towards the likeliest of them. Then
+    patches that look alike are gathered; those of one group lie near a subspace of their own, and
+    are shrunk towards it. After both steps a linear map per kind of patch, which was learned too,
+    corrects what they do wrong.
 
     Parameters
     ----------
-    image : array-like of shape (height, width), or with channels
+    image : array-like of shape (height, width), or with channels; or a list of such pictures
         16×16 pixels or more. Integers are divided by the largest value of their type, as in
-        scikit-image; floats are not changed. Leave an alpha channel out.
-    sigma : float, default=None
-        Standard deviation of the noise, in the units of the result; None: the result of
-        `estimate_noise`.
-    preset : {"fast", "best"}, default="fast"
-        "fast": 7×7 patches at every second pixel, 12 subspaces learned from at most 20000 patches.
-        "best": 8×8 patches at every pixel, 20 subspaces learned from at most 65536 patches; it
-        takes ten times as long.
+        scikit-image; floats are not changed. Leave an alpha channel out. Tensors of PyTorch and
+        arrays of CuPy are denoised on their device.
+    sigma : float or array-like, default=None
+        Standard deviation of the noise, in the units of the result. One number; or one per channel;
+        or a map of the size of the picture. None: the result of `estimate_noise`.
+    preset : {"fast", "balanced", "best"}, default="balanced"
+        "fast" leaves out groups of similar patches and takes a third of the time. "best" repeats
+        the groups with better estimates and takes twice as long.
     channel_axis : int or None, default=None
-        Which axis holds the channels of a colour picture; None: a gray picture. The noise must be
-        equally strong in all channels. Brightness and differences of channels are denoised
-        separately.
-    model : SubspaceMixture, default=None
-        A mixture fitted to patches of one plane without noise, as `extract_patches` returns them.
-        None: learned from the picture.
+        Which axis holds the channels of a colour picture; None: a gray picture. Brightness and
+        differences of channels are denoised; similar patches are found by brightness. With more
+        than four channels the subspace of their spectra is found first.
+    noise : {"gaussian", "poisson", "correlated"}, default="gaussian"
+        "gaussian": independent from pixel to pixel. A warning is given where it does not look so.
+        "correlated": as after a blur, demosaicing or resizing; its spectrum is estimated from flat
+        parts of the picture, and `sigma` must be None. After JPEG "gaussian" is better. "poisson":
+        it grows with the signal, as counts do. The picture is transformed so that its noise is
+        even, and back without bias; integers are not divided by anything, and `sigma` must be None.
+    gain, offset : float, default=None
+        For `noise="poisson"`: the value of one count, and that of a pixel without signal. None:
+        estimated from the picture, as is the noise of reading out.
+    stack_axis : int or None, default=None
+        Which axis holds the slices of a volume, or the frames of a film. Similar patches are looked
+        for in neighbouring slices too. `preset` and `model` are not used then, but for slices that
+        have nothing in common. None: there is one picture.
+    model : SubspaceMixture, "own" or None, default=None
+        What patches are compared with. A mixture fitted to patches of one plane without noise, as
+        `extract_patches` returns them. "own": a mixture that is learned from the picture. None:
+        what was learned from photographs; but a mixture of its own for a picture that is unlike
+        them, as patterns of two colours are, or that has less noise than they were learned with.
+    return_std : bool, default=False
+        Whether to return the expected error of each pixel as well. Not for volumes.
     random_state : int, RandomState instance or None, default=0
-        Seed of the choice of patches to learn from, and of the starts.
+        Seed of the choice of patches to learn from, and of the starts, for `model="own"`.
+    n_jobs : int or None, default=None
+        Number of threads; None means 1, -1 all. The result does not depend on it.
     progress : bool, default=False
         Whether to show a progress bar; needs the package rich.
 
     Returns
     -------
-    denoised : ndarray of the same shape
+    denoised : array of the same shape
         float32 where the picture is float16 or float32, else float64.
+    std : array of the same shape
+        Square root of the expected squared error of each pixel. Only with `return_std`.
 
     Notes
     -----
-    Memory beyond the picture: a few float32 copies of it.
+    Memory beyond the picture: about six float32 copies of it.
 
     Examples
     --------
@@ -96,54 +107,57 @@ def denoise_image(
     """
     check_parameters(
         "denoise_image",
-        sigma=(sigma, [Interval(Real, 0, None, closed="left"), None]),
+        preset=(preset, [StrOptions(set(PRESETS))]),
+        channel_axis=(channel_axis, [Integral, None]),
+        model=(model, [SubspaceMixture, StrOptions({"own"}), None]),
+        return_std=(return_std, ["boolean"]),
+        random_state=(random_state, ["random_state"]),
+        noise=(noise, [StrOptions({"gaussian", "poisson", "correlated"})]),
+        gain=(gain, [Real, None]),
+        offset=(offset, [Real, None]),
+        stack_axis=(stack_axis, [Integral, None]),
+        n_jobs=(n_jobs, [Integral, None]),
+        progress=(progress, ["boolean"]),
     )
-    check_settings("denoise_image", preset, channel_axis, model, random_state, progress)
-    settings = PRESETS[preset]
-    side = settings.side if model is None else patch_side(model)
-    picture = Planes.of(image, channel_axis)
-    check_picture_size(picture.planes.shape[1:], side, learned=model is None)
-    sigma = planes_noise(picture) if sigma is None else sigma / picture.scale
-    if sigma == 0:
-        return picture.to_image(picture.planes)
-    rng = check_random_state(random_state)
-    n_bands = Canvas(picture.planes[0], side, settings.step).n_bands
-    with progress_bar(progress, len(picture.planes) * (n_bands + 1), "denoise") as tick:
-        for plane in picture.planes:
-            canvas = Canvas(plane, side, settings.step)
-            plane[:] = _denoise(canvas, sigma, settings, model, rng, tick)
-    return picture.to_image(picture.planes)
+    if noise != "gaussian" and sigma is not None:
+        raise ValueError(
+            f"sigma={sigma!r} with noise={noise!r}: the noise is estimated, leave it out"
+        )
+    if noise != "poisson" and (gain is not None or offset is not None):
+        raise ValueError(f'gain and offset with noise={noise!r}: they need noise="poisson"')
+    if return_std and stack_axis is not None:
+        raise ValueError(
+            f"return_std=True with stack_axis={stack_axis}: expected errors are known for single "
+            "pictures only, leave one of the two out"
+        )
+    threads = effective_n_jobs(1 if n_jobs is None else n_jobs)
+    job = Job(preset, noise, model, return_std, random_state, threads, progress)
+
+    def one(picture: Any) -> Any:
+        if noise != "poisson":
+            return job.denoise(picture, sigma, channel_axis, stack_axis)
+        require_numpy('denoise_image with noise="poisson"', image=picture)
+        return denoise_poisson(
+            picture,
+            lambda even, sigma: job.denoise(even, sigma, channel_axis, stack_axis),
+            gain,
+            offset,
+            channel_axis=channel_axis,
+            stack_axis=stack_axis,
+            return_std=return_std,
+        )
+
+    with limit_threads(0.0, 2):
+        if not is_list_of_pictures(image):
+            return one(image)
+        found = [one(picture) for picture in image]
+        return tuple(map(list, zip(*found, strict=True))) if return_std else found
 
 
-def _denoise(
-    canvas: Canvas,
-    sigma: float,
-    settings: Preset,
-    model: SubspaceMixture | None,
-    rng: np.random.RandomState,
-    tick: Callable[[], None],
-) -> np.ndarray:
-    noise: float | None = sigma
-    if model is None:
-        patches, noise = canvas.sample(settings.n_train, rng), None
-        dim = max(settings.subspace_dim, _directions_above(patches, sigma))
-        model = replace(settings, subspace_dim=dim).model(len(patches), MARGIN * sigma, rng)
-        with no_convergence_warnings():
-            model.fit(patches)
-    tick()
-    gaussians = gaussians_of(model)
-    for top, patches in canvas.bands():
-        expected, certainty = posterior_means(patches, model.mean_, gaussians, noise)
-        canvas.add(top, expected, certainty.astype(np.float32, copy=False))
-        tick()
-    return canvas.mean()
-
-
-def _directions_above(patches: np.ndarray, sigma: float) -> int:
-    """Return the number of principal directions of all patches with a variance above 2σ².
-
-    With little noise these are nearly all, and a subspace of fewer dimensions would remove detail.
-    """
-    centred = patches - patches.mean(axis=0)
-    variances = np.linalg.eigvalsh((centred.T @ centred).astype(np.float64) / len(patches))
-    return int((variances > 2.0 * sigma**2).sum())
+def is_list_of_pictures(image: Any) -> bool:
+    """Tell a list of arrays from a picture that is written as a list of numbers."""
+    return (
+        isinstance(image, list | tuple)
+        and len(image) > 0
+        and all(getattr(one, "ndim", 0) >= 2 for one in image)
+    )

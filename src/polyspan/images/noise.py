@@ -3,38 +3,63 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
-from scipy.ndimage import convolve, gaussian_filter, sobel, uniform_filter
+from scipy.fft import dct
 
 from polyspan._sklearn import check_parameters
-from polyspan.images.planes import Planes
+from polyspan.arrays import to_numpy
+from polyspan.images.planes import as_channels, brightness_basis, mixed, without_offset
 
-# A second difference in both directions, scaled so that white noise keeps its variance.
-_SECOND = np.outer([1, -2, 1], [1, -2, 1]) / 6.0
-# The noise is measured in the smoothest part of the picture: this fraction of its pixels.
-SMOOTH_FRACTION = 0.3
+# Least rows and columns of a picture.
+LEAST_SIDE = 16
+# (side of a patch, degree): cosines up to the degree say how flat a patch is, the others measure
+# the noise. A small picture has too few patches for the covariance of many cosines.
+_LARGE, _SMALL, SMALL_PICTURE = (8, 7), (5, 3), 32
+# The noise is measured on this fraction of the patches, the flattest ones, ...
+FLAT_FRACTION, LEAST_FLAT = 0.1, 2000
+# ... or on this one where it measures less by the factor: nearly everything is texture.
+FLATTEST_FRACTION, MUCH_LESS = 0.01, 0.95
+# Most patches of a plane that are looked at: they take 130 megabytes.
+MOST_PATCHES = 262144
+# Pixels are saturated where at least so many, and this fraction, share the extreme value.
+SATURATED_PIXELS, SATURATED_FRACTION = 10, 0.002
 
 
-def estimate_noise(image: Any, channel_axis: int | None = None) -> float:
+@overload
+def estimate_noise(
+    image: Any, channel_axis: int | None = None, *, per_channel: Literal[False] = False
+) -> float: ...
+@overload
+def estimate_noise(
+    image: Any, channel_axis: int | None = None, *, per_channel: bool
+) -> float | np.ndarray: ...
+def estimate_noise(
+    image: Any, channel_axis: int | None = None, *, per_channel: bool = False
+) -> float | np.ndarray:
     """Estimate the standard deviation of white noise in a picture.
 
-    The estimate is the median absolute second difference over the 30 % of the pixels where the
-    picture varies least on a coarser scale. This leaves out texture, which looks like noise. The
-    two scales have nearly no frequency in common, so that the choice of the pixels does not bias
-    the estimate.
+    Patches are transformed to cosines. Those of low frequency tell which tenth of the patches is
+    the flattest; those of high frequency measure the noise there. White noise is independent in
+    the two, so that the choice of the patches does not bias the estimate. What texture is left has
+    a few principal directions. They are taken away until the mean of the other variances is no
+    more than their median. Patches with saturated pixels are left out.
 
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels
     channel_axis : int or None, default=None
         Which axis holds the channels of a colour picture; None: a gray picture.
+    per_channel : bool, default=False
+        Whether to return one value for each channel. One value for all is more precise where their
+        noise is equally strong, because texture is weak in differences of channels.
 
     Returns
     -------
-    sigma : float
-        In the units of the picture; integers are divided by the largest value of their type.
+    sigma : float, or ndarray of shape (n_channels,)
+        In the units of the picture; integers are divided by the largest value of their type. An
+        array where `per_channel` is True; a gray picture has one channel.
 
     Examples
     --------
@@ -48,19 +73,107 @@ def estimate_noise(image: Any, channel_axis: int | None = None) -> float:
     check_parameters(
         "estimate_noise",
         channel_axis=(channel_axis, [Integral, None]),
+        per_channel=(per_channel, ["boolean"]),
     )
-    picture = Planes.of(image, channel_axis)
-    return planes_noise(picture) * picture.scale
+    channels, _, scale = as_channels(without_offset(image)[0], channel_axis)
+    channels = to_numpy(channels)
+    if min(channels.shape[1:]) < LEAST_SIDE:
+        raise ValueError(
+            f"the image has {channels.shape[1]} rows and {channels.shape[2]} columns: estimates "
+            f"of the noise need at least {LEAST_SIDE} of both"
+        )
+    if per_channel:
+        return channels_noise(channels) * scale
+    return noise_of_channels(channels) * scale
 
 
-def planes_noise(picture: Planes) -> float:
-    """Return the standard deviation of the noise of planes, in the units of the planes."""
-    return float(np.median([_plane_noise(plane) for plane in picture.planes]))
+def noise_of_channels(channels: np.ndarray) -> float:
+    """Return one standard deviation of the noise of all channels, in their units."""
+    bad = np.zeros(channels.shape[1:], dtype=bool)
+    for channel in channels:
+        bad |= saturated(channel)
+    basis = brightness_basis(len(channels))
+    planes = (mixed(basis[c : c + 1], channels)[0] for c in range(len(channels)))
+    return float(np.median([plane_noise(plane, bad) for plane in planes]))
 
 
-def _plane_noise(plane: np.ndarray) -> float:
-    second = np.abs(convolve(plane, _SECOND, mode="reflect"))
-    coarse = gaussian_filter(plane, 2.0)
-    slope = uniform_filter(sobel(coarse, 0) ** 2 + sobel(coarse, 1) ** 2, 9)
-    smooth = slope <= np.quantile(slope, SMOOTH_FRACTION)
-    return float(np.median(second[smooth])) / 0.6745
+def channels_noise(channels: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of the noise of each channel, in its units."""
+    return np.array([plane_noise(channel, saturated(channel)) for channel in channels])
+
+
+def saturated(channel: np.ndarray, *, dark: bool = True) -> np.ndarray:
+    """Return which pixels have the largest (or the least) value, where many pixels have it."""
+    low, high = float(channel.min()), float(channel.max())
+    # A channel that was mixed and unmixed has rounding errors.
+    slack = 8 * float(np.finfo(np.float32).eps) * max(abs(low), abs(high))
+    found = np.zeros(channel.shape, dtype=bool)
+    for at in (channel >= high - slack, channel <= low + slack)[: 2 if dark else 1]:
+        if at.sum() >= max(SATURATED_PIXELS, SATURATED_FRACTION * channel.size):
+            found |= at
+    return found
+
+
+def plane_noise(plane: np.ndarray, bad: np.ndarray | None = None) -> float:
+    """Return the standard deviation of the noise of one plane, without patches of bad pixels."""
+    _, rough, fine = cosine_parts(plane, bad)
+    flat = np.argsort(rough)
+    sigma = noise_of_cosines(fine[flat[: _count(FLAT_FRACTION, len(flat))]])
+    flattest = noise_of_cosines(fine[flat[: _count(FLATTEST_FRACTION, len(flat))]])
+    if flattest < MUCH_LESS * sigma:
+        sigma = flattest
+    # Less is rounding: the plane is constant.
+    least = 8 * float(np.finfo(np.float32).eps) * float(np.abs(plane).max())
+    return sigma if sigma > least else 0.0
+
+
+def cosine_parts(
+    plane: np.ndarray, bad: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean of each patch, how rough it is, and its cosines of high frequency.
+
+    In white noise the three are independent. The roughness is the energy of low frequencies.
+    """
+    side, degree = _SMALL if min(plane.shape) < SMALL_PICTURE else _LARGE
+    cosines = dct(np.eye(side, dtype=np.float32), axis=0, norm="ortho")
+    order = np.add.outer(np.arange(side), np.arange(side)).ravel()
+    coefs = _patches(plane, bad, side) @ np.kron(cosines, cosines).T
+    rough = (coefs[:, (order > 0) & (order <= degree)] ** 2).sum(axis=1)
+    return coefs[:, 0] / side, rough, coefs[:, order > degree]
+
+
+def _count(fraction: float, n: int) -> int:
+    return min(n, max(LEAST_FLAT, int(fraction * n)))
+
+
+def _patches(plane: np.ndarray, bad: np.ndarray | None, side: int) -> np.ndarray:
+    """Return patches as rows, from all over the plane; without bad pixels if there are enough."""
+    missing = [(0, max(0, side - n)) for n in plane.shape]
+    plane = np.pad(plane, missing, mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
+    step = int(np.ceil(np.sqrt(windows.shape[0] * windows.shape[1] / MOST_PATCHES)))
+    windows = windows[::step, ::step]
+    if bad is None or not bad.any():
+        return windows.reshape(-1, side * side)
+    views = np.lib.stride_tricks.sliding_window_view(np.pad(bad, missing), (side, side))
+    good = ~views[::step, ::step].any(axis=(2, 3))
+    if good.sum() < 2 * side * side:
+        return windows.reshape(-1, side * side)
+    return np.asarray(windows[good].reshape(-1, side * side))
+
+
+def noise_of_cosines(fine: np.ndarray) -> float:
+    """Return the noise in cosines of high frequency, a few directions of which hold texture."""
+    fine = fine.astype(np.float64)
+    variances = np.linalg.eigvalsh(fine.T @ fine / len(fine))
+    return float(np.sqrt(trimmed_mean(np.clip(variances, 0.0, None))))
+
+
+def trimmed_mean(values: np.ndarray) -> float:
+    """Return the mean without the largest values, as many as make it exceed the median."""
+    values = np.sort(values)
+    for n in range(len(values), 1, -1):
+        mean = float(values[:n].mean())
+        if mean <= np.median(values[:n]):
+            return mean
+    return float(values[0])

@@ -9,11 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.inputs import require_numpy
+from polyspan.arrays import (
+    Array,
+    as_array,
+    is_numpy,
+    moved_to,
+    namespace,
+    row_slices,
+    transpose,
+    unfilled,
+    zeros,
+)
 
 # Largest values that a picture may have as it is: of others the squares would leave float32, or
 # their differences vanish in it.
 LEAST, MOST = 1e-3, 1e6
+# A picture whose middle is so many ranges away from 0 is moved there.
+FAR = 16
+# Rows of a picture that are mixed at once.
+ROWS_AT_ONCE = 64
 # Most patches in a band, the patches that are processed at once: a few megabytes.
 BAND_PATCHES = 16384
 
@@ -22,98 +36,189 @@ BAND_PATCHES = 16384
 class Planes:
     """The planes of a picture, and what is needed to convert them back."""
 
-    planes: np.ndarray
+    planes: Array
     """float32, (n_planes, height, width): one for a gray picture, else the channels in an
     orthonormal basis whose first vector is proportional to their mean."""
-    mixing: np.ndarray | None
+    mixing: Array | None
     """That basis, as rows; None for a gray picture."""
     channel_axis: int | None
-    dtype: np.dtype[Any]
+    dtype: Any
     """Type of the result."""
     scale: float = 1.0
     """The picture was divided by this number, so that float32 can hold squares of its values."""
 
     @classmethod
-    def of(cls, image: Any, channel_axis: int | None, holes: np.ndarray | None = None) -> Planes:
+    def of(cls, image: Any, channel_axis: int | None, holes: Array | None = None) -> Planes:
         """Check a picture and split it into planes; pixels in the holes are not used."""
-        pixels = check_image(image, channel_axis)
-        result = np.dtype(np.float32 if pixels.dtype in (np.float16, np.float32) else np.float64)
-        pixels = pixels[None] if channel_axis is None else np.moveaxis(pixels, channel_axis, 0)
-        if holes is not None:
-            pixels = np.where(holes, pixels.dtype.type(0), pixels)
-        bad = int(pixels.size - np.isfinite(pixels).sum())
+        channels, dtype, scale = as_channels(image, channel_axis, holes)
+        if channel_axis is None:
+            return cls(channels, None, None, dtype, scale)
+        mixing = moved_to(brightness_basis(channels.shape[0]), channels)
+        return cls(mixed(mixing, channels), mixing, channel_axis, dtype, scale)
+
+    def to_image(self, planes: Array) -> Array:
+        """Convert planes to a picture with the axes, the type and the units of the original."""
+        if self.mixing is None:
+            return as_image(planes, None, self.dtype, self.scale)
+        return as_image(planes, self.channel_axis, self.dtype, self.scale, transpose(self.mixing))
+
+
+def as_channels(
+    image: Any,
+    channel_axis: int | None,
+    holes: Array | None = None,
+    stack_axis: int | None = None,
+) -> tuple[Array, Any, float]:
+    """Check a picture; return float32 channels, the type of the result, and a scale.
+
+    The channels, (n_channels, height, width) or (n_channels, depth, height, width), are the values
+    of the picture divided by the scale.
+    """
+    pixels = check_image(image, channel_axis, stack_axis)
+    xp = namespace(pixels)
+    short = (getattr(xp, "float16", None), xp.float32)
+    dtype = xp.float32 if pixels.dtype in short else xp.float64
+    pixels = xp.permute_dims(pixels, axes_first(pixels.ndim, channel_axis, stack_axis))
+    if channel_axis is None:
+        pixels = pixels[None, ...]
+    if holes is not None:
+        pixels = xp.where(holes, zeros((), pixels), pixels)
+    if xp.isdtype(pixels.dtype, "real floating"):
+        bad = math.prod(pixels.shape) - int(xp.count_nonzero(xp.isfinite(pixels)))
         if bad:
             advice = "" if holes is None else " outside the mask"
             raise ValueError(
-                f"{bad} of {pixels.size} values of the image{advice} are NaN or infinite: fill "
-                "them first, or mark them in the mask of inpaint_image"
+                f"{bad} of {math.prod(pixels.shape)} values of the image{advice} are NaN or "
+                "infinite: fill them first, or mark them in the mask of inpaint_image"
             )
-        scaled, scale = _as_float(pixels)
-        if channel_axis is None:
-            return cls(scaled, None, None, result, scale)
-        mixing = _opponent_basis(len(scaled))
-        planes = np.tensordot(mixing, scaled, axes=1)
-        return cls(planes, mixing, channel_axis, result, scale)
-
-    def to_image(self, planes: np.ndarray) -> np.ndarray:
-        """Convert planes to a picture with the axes, the type and the units of the original."""
-        if self.mixing is None:
-            return np.asarray(np.multiply(planes[0], self.scale, dtype=self.dtype))
-        assert self.channel_axis is not None
-        # Channel by channel, so that the result is the only large new array.
-        shape = list(planes.shape[1:])
-        shape.insert(self.channel_axis % 3, len(planes))
-        out = np.empty(shape, dtype=self.dtype)
-        for channel, mix in zip(np.moveaxis(out, self.channel_axis, 0), self.mixing.T, strict=True):
-            channel[:] = np.tensordot(mix, planes, axes=1)
-            channel *= self.scale
-        return out
+    scaled, scale = _as_float(pixels)
+    return scaled, dtype, scale
 
 
-def check_image(image: Any, channel_axis: int | None) -> np.ndarray:
+def without_offset(image: Any, holes: Array | None = None) -> tuple[Any, float]:
+    """Return a picture and the number that was taken from it.
+
+    float32 does not hold what differs in values that are large and nearly equal. Where the middle
+    of a float64 picture is far outside its range, it is taken away; holes are not looked at.
+    """
+    pixels = as_array(image)
+    xp = namespace(pixels)
+    if pixels.dtype != xp.float64 or not math.prod(pixels.shape):
+        return image, 0.0
+    seen = pixels if holes is None else pixels[~holes]
+    low, high = float(xp.min(seen)), float(xp.max(seen))
+    middle = low / 2 + high / 2
+    if not math.isfinite(middle) or abs(middle) <= FAR * (high - low) or low == high:
+        return image, 0.0
+    return pixels - middle, middle
+
+
+def axes_first(n: int, *axes: int | None) -> tuple[int, ...]:
+    """Return the order of n axes in which the given ones come first."""
+    first = [axis % n for axis in axes if axis is not None]
+    return (*first, *(axis for axis in range(n) if axis not in first))
+
+
+def mixed(basis: Array, channels: Array) -> Array:
+    """Return each row of a basis times all channels."""
+    xp = namespace(channels)
+    flat = xp.reshape(channels, (channels.shape[0], -1))
+    return xp.reshape(basis @ flat, (basis.shape[0], *channels.shape[1:]))
+
+
+def mixed_in_place(basis: Array, channels: Array) -> Array:
+    """Replace channels by as many mixtures of them, where that is possible, to save memory."""
+    if not is_numpy(channels):
+        return mixed(basis, channels)
+    for rows in row_slices(channels.shape[-2], ROWS_AT_ONCE):
+        channels[..., rows, :] = mixed(basis, channels[..., rows, :])
+    return channels
+
+
+def as_image(
+    planes: Array,
+    channel_axis: int | None,
+    dtype: Any,
+    scale: float,
+    basis: Array | None = None,
+    stack_axis: int | None = None,
+) -> Array:
+    """Return channels, or planes mixed by the rows of a basis, as a picture."""
+    xp = namespace(planes)
+    n_axes = planes.ndim - (channel_axis is None)
+    order = axes_first(n_axes, channel_axis, stack_axis)
+    n = planes.shape[0] if basis is None else basis.shape[0]
+    sizes = planes.shape[1:] if channel_axis is None else (n, *planes.shape[1:])
+    out = unfilled(tuple(sizes[order.index(axis)] for axis in range(n_axes)), planes, dtype)
+    # Channel by channel, so that the result is the only large new array.
+    inner = [axis for axis in order if channel_axis is None or axis != channel_axis % n_axes]
+    back = tuple(int(axis) for axis in np.argsort(inner))
+    for c in range(n):
+        one = planes[c, ...] if basis is None else mixed(basis[c : c + 1, :], planes)[0, ...]
+        place: list[Any] = [slice(None)] * n_axes
+        if channel_axis is not None:
+            place[channel_axis % n_axes] = c
+        out[tuple(place)] = xp.permute_dims(xp.astype(one, dtype) * scale, back)
+    return out
+
+
+def check_image(image: Any, channel_axis: int | None, stack_axis: int | None = None) -> Array:
     """Return a picture as an array of the right number of dimensions."""
-    require_numpy("polyspan.images", image=image)
     if np.ma.is_masked(image):
         raise ValueError("the image is a masked array: give its data and mask to inpaint_image")
-    pixels = np.asarray(image)
-    if pixels.dtype.kind not in "fiub":
+    pixels = as_array(image)
+    if not namespace(pixels).isdtype(pixels.dtype, ("real floating", "integral", "bool")):
         raise TypeError(f"the image has values of the type {pixels.dtype}: need real numbers")
-    wanted = 2 if channel_axis is None else 3
+    shape = tuple(pixels.shape)
+    axes = {"channel_axis": channel_axis, "stack_axis": stack_axis}
+    wanted = 2 + sum(axis is not None for axis in axes.values())
     if pixels.ndim != wanted:
         advice = (
             "say which axis holds the channels, as in channel_axis=-1"
-            if channel_axis is None and pixels.ndim == 3
-            else "need (height, width), or with channel_axis three dimensions"
+            if wanted == 2 and pixels.ndim == 3
+            else "need (height, width), and one dimension more for channel_axis and stack_axis each"
         )
-        raise ValueError(f"the image has the shape {pixels.shape}: {advice}")
-    if not pixels.size:
-        raise ValueError(f"the image is empty: its shape is {pixels.shape}")
-    if channel_axis is not None and not -3 <= channel_axis < 3:
-        raise ValueError(f"channel_axis={channel_axis} is no axis of shape {pixels.shape}")
+        raise ValueError(f"the image has the shape {shape}: {advice}")
+    if not math.prod(shape):
+        raise ValueError(f"the image is empty: its shape is {shape}")
+    for name, axis in axes.items():
+        if axis is not None and not -wanted <= axis < wanted:
+            raise ValueError(f"{name}={axis} is no axis of shape {shape}")
+    if len({axis % wanted for axis in axes.values() if axis is not None}) < wanted - 2:
+        raise ValueError(f"channel_axis={channel_axis} and stack_axis={stack_axis} are the same")
     return pixels
 
 
-def as_fractions(pixels: np.ndarray, dtype: Any) -> np.ndarray:
+def as_fractions(pixels: Array, dtype: Any) -> Array:
     """Return floats; divide integers by the largest value of their type, as scikit-image does."""
-    found = pixels.astype(dtype)
-    if pixels.dtype.kind in "iu":
-        found /= found.dtype.type(np.iinfo(pixels.dtype).max)
+    xp = namespace(pixels)
+    found = _copied(pixels, dtype)
+    if xp.isdtype(pixels.dtype, "integral"):
+        found /= float(xp.iinfo(pixels.dtype).max)
     return found
 
 
-def _as_float(pixels: np.ndarray) -> tuple[np.ndarray, float]:
+def _copied(pixels: Array, dtype: Any) -> Array:
+    """Return a copy; that of a NumPy array has its axes in order in memory, too."""
+    if is_numpy(pixels):
+        return np.array(pixels, dtype=dtype, order="C")
+    return namespace(pixels).astype(pixels, dtype)
+
+
+def _as_float(pixels: Array) -> tuple[Array, float]:
     """Return float32 values, and the number that very large or small values were divided by."""
-    if pixels.dtype.kind != "f":
-        return as_fractions(pixels, np.float32), 1.0
-    most = float(max(pixels.max(), -pixels.min()))
+    xp = namespace(pixels)
+    if not xp.isdtype(pixels.dtype, "real floating"):
+        pixels = as_fractions(pixels, xp.float32)
+    most = float(max(xp.max(pixels), -xp.min(pixels)))
     if most == 0 or LEAST <= most <= MOST:
-        return pixels.astype(np.float32), 1.0
+        return _copied(pixels, xp.float32), 1.0
     # A power of two: division by it is exact.
-    scale = 2.0 ** math.floor(math.log2(most))
-    return (pixels / scale).astype(np.float32), scale
+    scale = math.ldexp(0.5, math.frexp(most)[1])
+    return xp.astype(pixels / scale, xp.float32), scale
 
 
-def _opponent_basis(n: int) -> np.ndarray:
+def brightness_basis(n: int) -> np.ndarray:
     """Return the orthonormal cosine basis: brightness first, then differences of channels."""
     k, j = np.ogrid[:n, :n]
     basis = np.cos(np.pi * k * (2 * j + 1) / (2 * n)) * np.sqrt(2.0 / n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral
@@ -13,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import StrOptions, check_parameters
-from polyspan.arrays import is_numpy
 from polyspan.mixture import SubspaceMixture
 
 # Smallest number of rows and of columns of a picture from which a model is learned.
@@ -35,6 +35,8 @@ class Preset:
     closeness: float
     anneal_steps: int
     max_iter: int
+    groups: bool = False
+    """Whether groups of similar patches are denoised after the model (denoising)."""
     max_iter_holes: int = 0
     """Largest number of EM iterations on patches with missing pixels (inpainting)."""
 
@@ -53,12 +55,18 @@ class Preset:
 
 
 def check_settings(
-    caller: str, preset: Any, channel_axis: Any, model: Any, random_state: Any, progress: Any
+    caller: str,
+    presets: Iterable[str],
+    preset: Any,
+    channel_axis: Any,
+    model: Any,
+    random_state: Any,
+    progress: Any,
 ) -> None:
     """Check the types of what the functions for pictures have in common."""
     check_parameters(
         caller,
-        preset=(preset, [StrOptions({"fast", "best"})]),
+        preset=(preset, [StrOptions(set(presets))]),
         channel_axis=(channel_axis, [Integral, None]),
         model=(model, [SubspaceMixture, None]),
         random_state=(random_state, ["random_state"]),
@@ -79,11 +87,6 @@ def check_picture_size(shape: tuple[int, ...], side: int, *, learned: bool) -> N
 def patch_side(model: SubspaceMixture) -> int:
     """Return the side of the square patches that a given model was fitted to."""
     check_is_fitted(model)
-    if not is_numpy(model.bases_):
-        raise ValueError(
-            f"the model was fitted on arrays of {type(model.bases_).__module__}, and pictures are "
-            "NumPy arrays: fit it on NumPy"
-        )
     side: int = round(model.n_features_in_**0.5)
     if side * side != model.n_features_in_:
         raise ValueError(

@@ -1,0 +1,221 @@
+"""Noise that is correlated from pixel to pixel, as after JPEG, demosaicing or resizing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.fft import dct, dctn
+
+from polyspan.images.groups import BACK, LEAST_LEVERAGE, RADIUS, Pass, corners, passes_for
+from polyspan.images.noise import saturated
+from polyspan.images.planes import Canvas
+from polyspan.images.presets import Preset, no_convergence_warnings
+from polyspan.mixture.prediction import gaussians_of, posterior_means
+
+WARNING = (
+    "the noise of this picture is correlated from pixel to pixel, as after JPEG compression, "
+    "demosaicing or resizing: removing it as white noise leaves blotches. Denoise the picture as "
+    'it came from the sensor if you can, or, unless it was a JPEG, use noise="correlated"'
+)
+# Median of the square of a standard normal variable.
+MEDIAN_OF_SQUARE = 0.4549
+# Side of the blocks that show the spectrum, and pixels from one to the next.
+SIDE, STEP = 16, 4
+# Most blocks of a plane that are looked at: they take 80 megabytes.
+MOST_BLOCKS = 40000
+# Cosines of up to this degree tell how flat a block is.
+DEGREE = 3
+# Below it the noise is at most so many times stronger than next to it.
+MOST_RISE = 4.0
+# The spectrum is that of this fraction of the blocks, the flattest ones.
+FLAT_FRACTION, LEAST_FLAT = 0.05, 60
+# Largest lag of the autocovariance: it reaches across the largest patch.
+REACH = 9
+# Noise is white if its variance at the highest frequencies is that at lower ones, nearly. Still
+# lower ones hold texture.
+MIDDLE, HIGH, LEAST_RATIO = (16, 19), (24, 30), 0.55
+LEAST_SIDE = 96
+# No direction of a patch has less than this part of the mean variance of the noise.
+LEAST_VARIANCE = 1e-3
+# Reference rows of a band.
+BAND_ROWS = 16
+_PILOT = Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8)
+
+
+def noise_spectrum(plane: np.ndarray) -> np.ndarray:
+    """Return the variance of the noise at 16×16 spatial frequencies, from flat blocks."""
+    side = min(SIDE, *plane.shape)
+    windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
+    step = max(STEP, math.ceil(math.sqrt(windows.shape[0] * windows.shape[1] / MOST_BLOCKS)))
+    blocks = windows[::step, ::step].reshape(-1, side, side)
+    bad = saturated(plane)
+    if bad.any():
+        views = np.lib.stride_tricks.sliding_window_view(bad, (side, side))[::step, ::step]
+        good = ~views.any(axis=(2, 3)).ravel()
+        blocks = blocks[good] if good.sum() >= LEAST_FLAT else blocks
+    power = dctn(blocks.astype(np.float32), axes=(1, 2), norm="ortho") ** 2
+    order = np.add.outer(np.arange(side), np.arange(side))
+    rough = power[:, (order > 0) & (order <= DEGREE)].sum(axis=1)
+    count = max(min(LEAST_FLAT, len(rough)), int(FLAT_FRACTION * len(rough)))
+    flat = power[np.argsort(rough)[:count]].astype(np.float64)
+    # Texture of single blocks does not change the median much.
+    spectrum = np.median(flat, axis=0) / MEDIAN_OF_SQUARE
+    return _continued(spectrum, order)
+
+
+def _continued(spectrum: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return a spectrum whose low frequencies continue the next ones, as those of a Gaussian do.
+
+    Low frequencies chose the blocks, and hold what the picture does there.
+    """
+    low, near = order <= DEGREE, (order > DEGREE) & (order <= 2 * DEGREE + 2)
+    squares = np.add.outer(*[np.arange(len(spectrum)) ** 2.0] * 2)
+    if not spectrum[near].min() > 0:
+        return np.where(low, spectrum[near].mean(), spectrum)
+    slope, start = np.polyfit(squares[near], np.log(spectrum[near]), 1)
+    nearest = float(spectrum[near & (order <= DEGREE + 2)].mean())
+    continued = np.exp(start + min(slope, 0.0) * squares)
+    return np.where(low, np.clip(continued, nearest, MOST_RISE * nearest), spectrum)
+
+
+def noise_autocovariance(plane: np.ndarray) -> np.ndarray:
+    """Return the covariance of the noise of two pixels, by how far they are apart.
+
+    Entry (i, j) is that of pixels i − 9 rows and j − 9 columns apart.
+    """
+    spectrum = noise_spectrum(plane)
+    side = len(spectrum)
+    cosines = dct(np.eye(side), axis=0, norm="ortho")
+    lags = np.minimum(np.arange(REACH + 1), side - 1)
+    # Mean product of a cosine and itself, shifted: the blocks' covariance, averaged by lags.
+    products = [(cosines[:, lag:] * cosines[:, : side - lag]).mean(axis=1) for lag in lags]
+    waves = np.stack([products[abs(lag)] for lag in range(-REACH, REACH + 1)]) * side**0.5
+    return np.asarray(waves @ spectrum @ waves.T) / side
+
+
+def is_correlated(plane: np.ndarray) -> bool:
+    """Return whether the noise of a plane is correlated from pixel to pixel.
+
+    Noise that was blurred, compressed or interpolated is weak at the highest frequencies. Planes
+    of less than 96 pixels in a direction have too few blocks to tell.
+    """
+    return min(plane.shape) >= LEAST_SIDE and high_ratio(plane) < LEAST_RATIO
+
+
+def high_ratio(plane: np.ndarray) -> float:
+    """Return the noise at the highest frequencies, as a part of that at middle ones."""
+    spectrum = noise_spectrum(plane)
+    order = np.add.outer(*[np.arange(len(spectrum))] * 2) * (SIDE / len(spectrum))
+    middle, high = (
+        float(np.median(spectrum[(order >= low) & (order <= top)])) for low, top in (MIDDLE, HIGH)
+    )
+    return high / middle if middle > 0 else 1.0
+
+
+def patch_covariance(autocovariance: np.ndarray, side: int) -> np.ndarray:
+    """Return the covariance of the noise in a patch, pixels in rows; it is positive definite."""
+    variances, vectors = _principal(autocovariance, side)
+    return np.asarray((vectors * variances) @ vectors.T)
+
+
+def whitener(autocovariance: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix that makes the noise of patches (as rows) white, and its inverse."""
+    variances, vectors = _principal(autocovariance, side)
+    roots = np.sqrt(variances)
+    forth, back = (vectors / roots) @ vectors.T, (vectors * roots) @ vectors.T
+    return forth.astype(np.float32), back.astype(np.float32)
+
+
+def _principal(autocovariance: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return principal variances and directions of the noise in a patch."""
+    middle = len(autocovariance) // 2
+    i, j = (part.ravel() for part in np.indices((side, side)))
+    rows, columns = (np.subtract.outer(part, part) + middle for part in (i, j))
+    variances, vectors = np.linalg.eigh(autocovariance[rows, columns])
+    return np.maximum(variances, LEAST_VARIANCE * variances.mean()), vectors
+
+
+def denoise_correlated(
+    planes: np.ndarray,
+    autocovariance: np.ndarray,
+    levels: float,
+    rng: np.random.RandomState,
+    n_jobs: int = 1,
+) -> np.ndarray:
+    """Return planes without correlated noise.
+
+    Patches are multiplied by the inverse root of the covariance of their noise before the mixture
+    and the groups denoise them, and by the root afterwards. Similar patches are found as ever.
+
+    Parameters
+    ----------
+    planes : array of shape (n_planes, height, width)
+    autocovariance : array of shape (19, 19) or (n_planes, 19, 19)
+        Of the noise, in the units of the planes squared.
+    levels : float
+        Standard deviation of the noise in levels of 255; it says which passes over groups follow.
+    """
+    planes = np.ascontiguousarray(planes, dtype=np.float32)
+    each = np.broadcast_to(autocovariance, (len(planes), *autocovariance.shape[-2:]))
+    pairs = zip(planes, each, strict=True)
+    estimate = np.stack([_pilot(plane, own, rng) for plane, own in pairs])
+    passes = passes_for(levels)
+    for number, one in enumerate(passes):
+        estimate = correlated_pass(planes, estimate, each, one, n_jobs)
+        if number + 1 < len(passes):
+            estimate = estimate + np.float32(BACK) * (planes - estimate)
+    return estimate
+
+
+def _pilot(plane: np.ndarray, autocovariance: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """Return a plane denoised by a mixture of whitened patches."""
+    canvas = Canvas(plane, _PILOT.side, _PILOT.step)
+    forth, back = whitener(autocovariance, _PILOT.side)
+    patches = canvas.sample(_PILOT.n_train, rng) @ forth
+    # As much above 1 as the largest eigenvalue of the covariance of so many patches of noise.
+    model = _PILOT.model(len(patches), 1.04, rng)
+    with no_convergence_warnings():
+        model.fit(patches)
+    gaussians = gaussians_of(model)
+    for top, some in canvas.bands():
+        expected, certainty = posterior_means(some @ forth, model.mean_, gaussians, None)
+        canvas.add(top, expected @ back, certainty.astype(np.float32, copy=False))
+    return canvas.mean()
+
+
+def correlated_pass(
+    planes: np.ndarray, estimate: np.ndarray, each: np.ndarray, settings: Pass, n_jobs: int = 1
+) -> np.ndarray:
+    """Denoise all groups once; the result does not depend on the number of threads."""
+    # Imported here: numba is needed by what it compiles alone.
+    from polyspan.images.correlated_loops import correlated_band
+
+    _, height, width = planes.shape
+    side = settings.side
+    tops, lefts = (corners(n - side, settings.step) for n in (height, width))
+    reach = [min(RADIUS, n - side) + 1 for n in (height, width)]
+    k = min(settings.n_similar, reach[0] * reach[1])
+    pairs = [whitener(own, side) for own in each]
+    forth, back = (np.stack(part) for part in zip(*pairs, strict=True))
+    # Leverages are relative to the noise of a pixel.
+    spread = 1.0 / each[:, each.shape[1] // 2, each.shape[2] // 2]
+    totals, weights = np.zeros_like(planes), np.zeros_like(planes)
+
+    def band(rows: np.ndarray) -> tuple[int, np.ndarray]:
+        first = max(0, rows[0] - RADIUS)
+        last = min(height, rows[-1] + RADIUS + side)
+        own = np.zeros((2, len(planes), last - first, width), dtype=np.float32)
+        correlated_band(
+            planes, estimate, rows, lefts, side, k, k * settings.kappa, RADIUS, LEAST_LEVERAGE,
+            first, forth, back, np.sqrt(spread).astype(np.float32), own[0], own[1],
+        )  # fmt: skip
+        return first, own
+
+    rows = [tops[n : n + BAND_ROWS] for n in range(0, len(tops), BAND_ROWS)]
+    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    for first, own in run(delayed(band)(some) for some in rows):
+        totals[:, first : first + own.shape[2]] += own[0]
+        weights[:, first : first + own.shape[2]] += own[1]
+    return np.asarray(totals / weights)

@@ -1,0 +1,58 @@
+"""Smooth interpolation of missing pixels, by a sparse system for each tile of a picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import splu
+
+# Side of a tile, in pixels, and margin around it that is solved with the tile and then discarded.
+TILE, MARGIN = 192, 16
+
+
+def interpolate(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Fill missing pixels so that the sum of squared second differences is smallest.
+
+    Each tile is solved with a margin, so that time grows with the number of pixels. This is written
+    by hand, with SciPy's sparse solver, because SciPy's interpolators of scattered points are
+    piecewise (`griddata`) or need a dense matrix (`RBFInterpolator`).
+    """
+    out = np.where(missing, plane[~missing].mean(), plane).astype(np.float64)
+    height, width = plane.shape
+    for top in range(0, height, TILE):
+        for left in range(0, width, TILE):
+            inner = np.s_[top : top + TILE, left : left + TILE]
+            if not missing[inner].any():
+                continue
+            rows = slice(max(0, top - MARGIN), top + TILE + MARGIN)
+            columns = slice(max(0, left - MARGIN), left + TILE + MARGIN)
+            found = _solve(out[rows, columns], missing[rows, columns])
+            part = found[top - rows.start :, left - columns.start :][:TILE, :TILE]
+            out[inner] = np.where(missing[inner], part, out[inner])
+    return out.astype(plane.dtype)
+
+
+def _solve(plane: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Minimise ‖Δu‖² over the missing pixels; `plane` holds a first guess of them."""
+    height, width = plane.shape
+    laplacian = scipy.sparse.kronsum(_second_difference(width), _second_difference(height))
+    energy = (laplacian.T @ laplacian).tocsr()
+    unknown, known = np.flatnonzero(missing), np.flatnonzero(~missing)
+    flat = plane.ravel().copy()
+    if not len(known):
+        return plane
+    # A small penalty on the distance to the guess keeps the system definite where a tile has only
+    # one observed pixel.
+    system = energy[unknown][:, unknown] + 1e-9 * scipy.sparse.identity(len(unknown))
+    right = -(energy[unknown][:, known] @ flat[known]) + 1e-9 * flat[unknown]
+    options = {"SymmetricMode": True}
+    factor = splu(
+        system.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options
+    )
+    flat[unknown] = factor.solve(right)
+    return flat.reshape(height, width)
+
+
+def _second_difference(n: int) -> scipy.sparse.spmatrix:
+    first = scipy.sparse.diags([-np.ones(n - 1), np.ones(n - 1)], [0, 1], shape=(n - 1, n))
+    return -(first.T @ first)

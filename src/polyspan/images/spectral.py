@@ -1,0 +1,127 @@
+"""Hyperspectral pictures: the subspace that holds the spectra of all pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+from scipy.optimize import minimize_scalar
+
+#: Pictures with more channels than this go to their own subspace; fewer are colours.
+MOST_COLOURS = 4
+#: Standard deviation of the blur before the subspace is found, in pixels.
+BLUR = 0.7
+#: A sample's largest eigenvalue may exceed the limit that it has for many bands and pixels.
+SLACK = 1.02
+#: Least noise of a band, as a part of the noise of all.
+LEAST_SCALE = 1e-3
+#: Pixels whose spectra are held in double precision at once.
+CHUNK = 16384
+
+
+@dataclass(frozen=True)
+class SpectralSubspace:
+    """An orthonormal basis of the spectra, for bands divided by their noise."""
+
+    basis: np.ndarray
+    """(rank, n_bands), orthonormal rows, the strongest first."""
+    mean: np.ndarray
+    """(n_bands,), the mean spectrum."""
+    scales: np.ndarray
+    """(n_bands,), the noise of each band divided by `sigma`."""
+    sigma: float
+    """Standard deviation of the white noise of all planes."""
+
+    def to_planes(self, cube: np.ndarray) -> np.ndarray:
+        """Return the coordinates of all spectra, as planes (rank, height, width)."""
+        mixing = self.basis / self.scales
+        planes = np.tensordot(mixing, cube, axes=1)
+        planes -= (mixing @ self.mean)[:, None, None]
+        return np.asarray(planes, dtype=np.float32)
+
+    def to_cube(self, planes: np.ndarray) -> np.ndarray:
+        """Return the cube (n_bands, height, width) of given planes."""
+        cube = np.tensordot((self.basis * self.scales).T, planes, axes=1)
+        cube += self.mean[:, None, None]
+        return np.asarray(cube, dtype=np.float32)
+
+
+def spectral_basis(cube: np.ndarray, sigma: Any) -> SpectralSubspace:
+    """Find the subspace of the spectra of a hyperspectral picture with white noise.
+
+    Bands are divided by their noise. A slight blur of each lowers the noise more than the picture;
+    eigenvectors of the covariance of the blurred bands are kept where the eigenvalue is above the
+    largest that noise alone has (Marchenko and Pastur), at least one.
+
+    Parameters
+    ----------
+    cube : array of shape (n_bands, height, width)
+        float32.
+    sigma : float or array-like of shape (n_bands,)
+        Standard deviation of the noise, of all bands or of each.
+
+    Returns
+    -------
+    subspace : SpectralSubspace
+        Planes made by it have white noise with the standard deviation ``subspace.sigma``. Denoise
+        each of them as a picture of its own: groups found on the first fit the others less well.
+
+    Notes
+    -----
+    Memory beyond the cube: one float32 copy.
+    """
+    n_bands, height, width = cube.shape
+    sigmas = np.broadcast_to(np.asarray(sigma, dtype=np.float64), (n_bands,))
+    level = float(np.sqrt(np.mean(sigmas**2)))
+    # A band without noise would be divided by zero.
+    scales = np.maximum(sigmas / level, LEAST_SCALE) if level > 0 else np.ones(n_bands)
+    rows = np.empty((n_bands, height * width), dtype=np.float32)
+    mean = np.empty(n_bands)
+    for b, band in enumerate(cube):
+        mean[b] = band.mean(dtype=np.float64)
+        rows[b] = (gaussian_filter(band - np.float32(mean[b]), BLUR) / scales[b]).ravel()
+    values, vectors = np.linalg.eigh(_covariance(rows))
+    rank = int((values > level**2 * _largest_of_noise(n_bands, height, width)).sum())
+    basis = np.ascontiguousarray(vectors[:, ::-1][:, : max(1, rank)].T)
+    return SpectralSubspace(basis, mean, scales, level)
+
+
+def _covariance(rows: np.ndarray) -> np.ndarray:
+    """Return the covariance of centred rows in double precision, some pixels at a time."""
+    total = np.zeros((len(rows), len(rows)))
+    for start in range(0, rows.shape[1], CHUNK):
+        some = rows[:, start : start + CHUNK].astype(np.float64)
+        total += some @ some.T
+    return np.asarray(total / rows.shape[1])
+
+
+def _largest_of_noise(n_bands: int, height: int, width: int) -> float:
+    """Return the largest eigenvalue of the covariance of blurred white noise of variance one.
+
+    It is the least z(m) = -1/m + mean(τ / (1 + γτm)) for -1 < γ·max(τ)·m < 0: τ are the variances
+    of the blurred noise in its cosine basis, in which the blur is diagonal, γ is the number of
+    bands over the number of pixels. Without a blur it is (1 + √γ)².
+    """
+    rows, columns = (_response(n) ** 2 for n in (height, width))
+    variances = np.outer(rows, columns).ravel()
+    if len(variances) > CHUNK:
+        variances = np.quantile(variances, (np.arange(CHUNK) + 0.5) / CHUNK)
+    ratio, most = n_bands / (height * width), variances.max()
+
+    def place(u: float) -> float:
+        m = -u / (ratio * most)
+        return float(-1 / m + np.mean(variances / (1 + ratio * variances * m)))
+
+    return SLACK * float(minimize_scalar(place, bounds=(1e-6, 1 - 1e-6), method="bounded").fun)
+
+
+def _response(n: int) -> np.ndarray:
+    """Return how much the blur leaves of n cosines of rising frequency."""
+    reach = int(np.ceil(8 * BLUR))
+    point = np.zeros(2 * reach + 1)
+    point[reach] = 1.0
+    kernel = gaussian_filter(point, BLUR, mode="constant")
+    angles = np.pi * np.outer(np.arange(n) / n, np.arange(-reach, reach + 1))
+    return np.asarray(np.cos(angles) @ kernel)

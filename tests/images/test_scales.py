@@ -1,0 +1,45 @@
+"""Pictures of half the size, and back."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.ndimage import map_coordinates
+
+from polyspan.arrays import to_numpy
+from polyspan.images.scales import enlarge, halve, with_coarse_scale
+
+SHAPES = pytest.mark.parametrize("shape", [(20, 30), (21, 31), (21, 30)])
+
+
+def literal_half(plane):
+    padded = np.pad(plane, [(0, n % 2) for n in plane.shape], mode="edge")
+    height, width = (n // 2 for n in padded.shape)
+    return padded.reshape(height, 2, width, 2).mean(axis=(1, 3))
+
+
+def literal_double(plane, shape):
+    """Bilinear between the centres of the pixels."""
+    at = [
+        np.clip((np.arange(n) - 0.5) / 2, 0, m - 1) for n, m in zip(shape, plane.shape, strict=True)
+    ]
+    return map_coordinates(plane, np.meshgrid(*at, indexing="ij"), order=1)
+
+
+@SHAPES
+def test_half_and_double_equal_the_formulas(place, shape):
+    planes = np.random.default_rng(0).standard_normal((2, *shape))
+    small = np.stack([literal_half(one) for one in planes])
+    assert_allclose(to_numpy(halve(place.asarray(planes))), small, atol=1e-14)
+    found = to_numpy(enlarge(place.asarray(small), shape))
+    assert_allclose(found, [literal_double(one, shape) for one in small], atol=1e-14)
+    coarse = small + np.random.default_rng(1).standard_normal(small.shape)
+    found = to_numpy(with_coarse_scale(place.asarray(planes), place.asarray(coarse)))
+    more = [literal_double(one, shape) for one in coarse - small]
+    assert_allclose(found, planes + more, atol=1e-14)
+
+
+@SHAPES
+def test_a_ramp_comes_back(shape):
+    planes = np.indices(shape).sum(axis=0)[None].astype(float)
+    back = enlarge(halve(planes), shape)
+    assert_allclose(back[0, 2:-3, 2:-3], planes[0, 2:-3, 2:-3], atol=1e-9)
