@@ -70,14 +70,32 @@ def test_inpaint(run, tmp_path):
     assert error("photo-inpainted.png") < 2
 
 
+def test_inpaint_with_a_mask_per_channel(run, tmp_path):
+    clean = np.dstack([CLEAN, CLEAN[::-1], CLEAN])
+    mask = RNG.random(clean.shape) < 0.2
+    saved(np.where(mask, 0, clean).astype(np.uint8), "photo.png")
+    saved((mask * 255).astype(np.uint8), "mask.png")
+    done = run("inpaint", "photo.png", "--mask", "mask.png", "--per-channel", "--jobs", 1)
+    assert done.exit_code == 0, done.output
+    assert f"{mask.sum()} of {mask.size} values filled" in done.output
+    after = np.asarray(Image.open("photo-inpainted.png"))
+    np.testing.assert_array_equal(after[~mask], clean[~mask])
+    assert error("photo-inpainted.png", clean) < 2
+    # Without the option a mark in any colour is for all of them.
+    whole = mask.any(axis=2)
+    done = run("inpaint", "photo.png", "--mask", "mask.png", "--force", "--preset", "fast")
+    assert f"{whole.sum()} of {whole.size} pixels filled" in done.output
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
+        (("inpaint", "photo.png", "--mask", "white.png", "--per-channel"), 1, "with colours"),
         (("denoise", "none.png"), 3, "does not exist"),
         (("denoise", "text.png"), 3, "is not a picture, or has a format that"),
         (("denoise", "cut.png", "-o", "o.png"), 3, "cut.png"),
         (("denoise", "small.png"), 1, "need at least 16 of both"),
-        (("denoise", "photo.png", "--preset", "nice"), 2, "is not one of 'fast', 'best'"),
+        (("denoise", "photo.png", "--preset", "nice"), 2, "one of 'fast', 'balanced', 'best'"),
         (("denoise", "photo.png", "-o", "o.gif"), 1, "must end in .png"),
         (("denoise", "photo.png", "-o", "photo.png"), 1, "the picture itself"),
         (("denoise", "photo.png", "-o", "text.png"), 4, "--force replaces it"),

@@ -274,7 +274,11 @@ def make_files(folder):
         (("denoise", "deep.png", "-o", "o.webp"), 1, "16 bits, which needs a name in .png"),
         (("denoise", "cmyk.tif", "-o", "o.png"), 1, "CMYK"),
         (("denoise", "int32.tif", "-o", "o.tif"), 3, "type uint32: save it with 8 or 16 bits"),
-        (("denoise", "pages.tif", "-o", "o.tif"), 3, "holds 2 pictures"),
+        (
+            ("denoise", "pages.tif", "-o", "o.tif"),
+            3,
+            "or give all as a stack to polyspan denoise --stack",
+        ),
         (("denoise", "moving.gif", "-o", "o.png"), 3, "holds 2 pictures: save one of them"),
         (("denoise", "odd.tif", "-o", "o.tif"), 3, "CIELAB"),
         (("denoise", "lab.tif", "-o", "o.tif"), 3, "mode 'LAB'"),

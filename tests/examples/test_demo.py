@@ -50,7 +50,9 @@ def run_example(name, arguments):
     [
         ("data_with_holes", "--samples=150", ("KNNImputer", "IterativeImputer", "RobustMiCUSaL")),
         ("kernel_denoising", "--samples=150", ("PCA", "kernel PCA", "MC-KUSaL")),
-        ("denoise_photo", "--side=48", ("levels estimated", "with noise", '"fast"', '"best"')),
+        ("denoise_photo", "--side=48", ("levels estimated", '"fast"', '"balanced"', '"best"')),
+        ("how_denoising_works", "--side=64", ("with noise", "denoised")),
+        ("how_sure", "--side=48", ("all pixels", "the surest tenth")),
         ("inpaint_photo", "--side=48", ("missing: 5", '"fast"', '"best"')),
         ("fill_table", "--samples=120", ("KNNImputer", "IterativeImputer", "SubspaceImputer")),
     ],

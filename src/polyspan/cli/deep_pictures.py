@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +76,38 @@ def is_tiff(path: Path) -> bool:
 
 def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
     """Return pixels (channels last), the number of colour channels, and the orientation."""
-    tifffile = find_tifffile(path)
+    with _opened(path) as file:
+        if len(file.pages) != 1:
+            raise several_pictures(path, len(file.pages))
+        page = file.pages[0]
+        _check_size(path, page.size)
+        return _read_page(path, page)
+
+
+def read_tiff_stack(path: Path) -> tuple[np.ndarray, int]:
+    """Return the pixels of all pages (pages first, channels last), and the number of colours."""
+    with _opened(path) as file:
+        pages = list(file.pages)
+        if len(pages) == 1:
+            raise CommandError(f"{path} holds one picture, not a stack: leave --stack out")
+        kinds = {(page.shape, str(page.dtype), page.photometric) for page in pages}
+        if len(kinds) > 1:
+            sizes = " and ".join(sorted({"×".join(map(str, page.shape)) for page in pages}))
+            raise unreadable(
+                f"{path} holds {len(pages)} pictures of {len(kinds)} kinds ({sizes}): the pages of "
+                "a stack have the same size, colours and type"
+            )
+        _check_size(path, sum(page.size for page in pages))
+        found = [_read_page(path, page) for page in pages]
+    return np.stack([pixels for pixels, _, _ in found]), found[0][1]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a TIFF; say what is needed where its compression needs more."""
     try:
-        with tifffile.TiffFile(path) as file:
-            if len(file.pages) != 1:
-                raise several_pictures(path, len(file.pages))
-            page = file.pages[0]
-            _check_size(path, page.size)
-            pixels = page.asarray()
+        with find_tifffile(path).TiffFile(path) as file:
+            yield file
     except ValueError as error:
         if "imagecodecs" in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
             raise CommandError(
@@ -89,6 +115,10 @@ def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
                 "or save it without compression, or with zip"
             ) from error
         raise
+
+
+def _read_page(path: Path, page: Any) -> tuple[np.ndarray, int, int]:
+    pixels = page.asarray()
     if not pixels.size or pixels.ndim != len(page.axes):
         raise unreadable(f"cannot read {path}: it says that it has no pixels; it may be damaged")
     if page.axes == "SYX":
@@ -105,7 +135,8 @@ def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
 
 def several_pictures(path: Path, n: int) -> CommandError:
     """Return the error for a file with more than one picture."""
-    return unreadable(f"{path} holds {n} pictures: save one of them in a file")
+    advice = ", or give all as a stack to polyspan denoise --stack" if is_tiff(path) else ""
+    return unreadable(f"{path} holds {n} pictures: save one of them in a file{advice}")
 
 
 def _check_size(path: Path, n_values: int) -> None:
@@ -125,15 +156,24 @@ def _check_size(path: Path, n_values: int) -> None:
 
 
 def write_tiff(
-    pixels: np.ndarray, n_colours: int, path: Path, icc_profile: bytes | None = None
+    pixels: np.ndarray,
+    n_colours: int,
+    path: Path,
+    icc_profile: bytes | None = None,
+    *,
+    pages: bool = False,
 ) -> None:
-    """Write pixels with the channels last; channels after the colours are transparency."""
-    extra = 0 if pixels.ndim == 2 else pixels.shape[2] - n_colours
+    """Write pixels with the channels last; channels after the colours are transparency.
+
+    With `pages` the first axis counts the pages of a stack.
+    """
+    with_channels = pixels.ndim == 3 + pages
+    extra = pixels.shape[-1] - n_colours if with_channels else 0
     find_tifffile(path).imwrite(
         path,
         pixels,
         photometric="rgb" if n_colours == 3 else "minisblack",
-        planarconfig="contig" if pixels.ndim == 3 else None,
+        planarconfig="contig" if with_channels else None,
         extrasamples=["unassalpha"] * extra,
         iccprofile=icc_profile,
         metadata=None,

@@ -1,4 +1,4 @@
-"""Jobs without a model to choose: denoise a picture, fill its holes, see a demo."""
+"""Jobs without a model to choose: fill the holes of a picture, see a demo."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from rich.table import Table as RichTable
 from polyspan.baselines import KSubspaces
 from polyspan.cli import options, pictures
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_input, check_output, report, say, writing
-from polyspan.cli.jpeg import warning_about
+from polyspan.cli.errors import check_output, report, writing
+from polyspan.cli.picture_files import PANEL, Jobs, Target, target_of
 from polyspan.compare import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.files import atomic_write, same_file
-from polyspan.images import denoise_image, estimate_noise, inpaint_image
+from polyspan.files import atomic_write
+from polyspan.images import inpaint_image
 from polyspan.union import MiCUSaL
 
-PANEL = "Pictures"
 #: File endings for the figure of the demo.
 FIGURES = (".png", ".pdf", ".svg")
 #: Titles of the columns of its table.
@@ -39,49 +38,12 @@ Photo = Annotated[
         help=f"Picture: {', '.join(pictures.ENDINGS)}.", show_default=False, readable=False
     ),
 ]
-Target = Annotated[
-    Path | None,
+PerChannel = Annotated[
+    bool,
     typer.Option(
-        "-o",
-        "--output",
-        help="File to write; named after the picture if not given.",
-        readable=False,
+        "--per-channel", help="The red of the mask is for the red of the picture, and so on."
     ),
 ]
-
-
-@command("denoise", panel=PANEL, epilog="polyspan denoise photo.png -o out.png --preset best")
-def denoise(
-    photo: Photo,
-    output: Target = None,
-    sigma: Annotated[
-        float | None,
-        typer.Option(
-            "--sigma",
-            help="Standard deviation of the noise, in levels of the file (0 to 255, to 65535).",
-            min=0,
-        ),
-    ] = None,
-    preset: options.Preset = "fast",
-    seed: options.Seed = 0,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
-) -> None:
-    """Remove white noise from a picture; its strength is estimated where --sigma is not given."""
-    picture, target = _open_picture(photo, output, "denoised", force)
-    max_level, axis = picture.max_level, picture.channel_axis
-    level = estimate_noise(picture.pixels, axis) if sigma is None else sigma / max_level
-    if sigma is None and picture.compression is not None:
-        doubt = warning_about(picture.compression, level * max_level)
-        if doubt:
-            say("warning", f"{photo} {doubt}")
-    bar = sys.stderr.isatty() and not quiet
-    values = denoise_image(picture.pixels, level, preset, axis, random_state=seed, progress=bar)
-    pictures.write_picture(picture, values, target, force=force)
-    if not quiet:
-        unit = "" if picture.depth == "floats" else " levels"
-        report(f"noise of {level * max_level:.3g}{unit} removed: {target}")
 
 
 @command("inpaint", panel=PANEL, epilog="polyspan inpaint photo.png --mask mask.png -o out.png")
@@ -96,39 +58,33 @@ def inpaint(
         ),
     ],
     output: Target = None,
-    preset: options.Preset = "best",
+    per_channel: PerChannel = False,
+    preset: options.Preset = "balanced",
+    jobs: Jobs = None,
     seed: options.Seed = 0,
     force: options.Force = False,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
     """Fill the missing pixels of a picture; the others stay as they are."""
-    picture, target = _open_picture(photo, output, "inpainted", force, mask)
-    missing = pictures.read_mask(mask)
+    target = target_of(photo, output, "inpainted", force=force, others={"mask": mask})
+    picture = pictures.read_picture(photo)
+    pictures.check_ending(picture, target)
+    missing = pictures.read_mask(mask, per_channel=per_channel)
     bar = sys.stderr.isatty() and not quiet
     values = inpaint_image(
-        picture.pixels, missing, preset, picture.channel_axis, random_state=seed, progress=bar
+        picture.pixels,
+        missing,
+        preset,
+        picture.channel_axis,
+        random_state=seed,
+        n_jobs=jobs or -1,
+        progress=bar,
     )
     pictures.write_picture(picture, values, target, force=force)
     if not quiet:
-        report(f"{int(missing.sum())} of {missing.size} pixels filled: {target}")
-
-
-def _open_picture(
-    photo: Path, output: Path | None, suffix: str, force: bool, mask: Path | None = None
-) -> tuple[pictures.Picture, Path]:
-    """Read a picture; return it and the file to write, which can hold the result."""
-    check_input(photo, mask)
-    # Formats that polyspan reads but does not write, GIF for one, give a PNG.
-    ending = photo.suffix if photo.suffix.lower() in pictures.ENDINGS else ".png"
-    target = output or photo.with_name(f"{photo.stem}-{suffix}{ending}")
-    for given, what in ((photo, "picture"), (mask, "mask")):
-        if given is not None and same_file(target, given):
-            raise CommandError(f"the output is the {what} itself, {given}: give it another name")
-    check_output(target, force=force, endings=pictures.ENDINGS)
-    picture = pictures.read_picture(photo)
-    pictures.check_ending(picture, target)
-    return picture, target
+        what = "values" if per_channel else "pixels"
+        report(f"{int(missing.sum())} of {missing.size} {what} filled: {target}")
 
 
 @command("demo", panel="Try it", epilog="polyspan demo --plot demo.png")

@@ -86,5 +86,6 @@ Set = Annotated[
 
 # Options for pictures.
 Preset = Annotated[
-    Literal["fast", "best"], typer.Option("--preset", help="Trade-off between speed and quality.")
+    Literal["fast", "balanced", "best"],
+    typer.Option("--preset", help="Trade-off between speed and quality."),
 ]

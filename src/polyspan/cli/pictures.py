@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from polyspan.checks import import_optional
 from polyspan.cli import deep_pictures as deep
 from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
 from polyspan.cli.jpeg import Compression
+from polyspan.cli.picture import Picture
 from polyspan.files import atomic_write
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
@@ -24,46 +25,6 @@ _CONVERTED = {
     "1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "HSV": "RGB"
 }  # fmt: skip
 _ORIENTATION = 274  # the tag of EXIF and TIFF
-
-
-@dataclass(frozen=True)
-class Picture:
-    """The pixels of a file, rotated upright."""
-
-    path: Path
-    pixels: np.ndarray
-    """uint8, uint16 or float, (height, width) or (height, width, 3); 4 channels for CMYK."""
-    alpha: np.ndarray | None = None
-    """Transparency, (height, width), of the same type; it is copied to the result."""
-    metadata: dict[str, Any] = field(default_factory=dict)
-    """Copied to the result: colour profile, resolution, and EXIF data such as date and camera."""
-    lossy: bool = False
-    """Whether the format changes pixels near edges, as JPEG does."""
-    compression: Compression | None = None
-    """Of a JPEG."""
-
-    @property
-    def channel_axis(self) -> int | None:
-        """The axis of the colour channels; None for gray."""
-        return None if self.pixels.ndim == 2 else -1
-
-    @property
-    def multichannel(self) -> bool:
-        """Whether a pixel has more than one value."""
-        return self.pixels.ndim == 3 or self.alpha is not None
-
-    @property
-    def max_level(self) -> float:
-        """The value of a pixel in the file that corresponds to 1."""
-        kind = self.pixels.dtype
-        return float(np.iinfo(kind).max) if kind.kind == "u" else 1.0
-
-    @property
-    def depth(self) -> str:
-        """Depth that not every format can hold: "16 bits" or "floats"; empty for 8 bits."""
-        if self.pixels.dtype.kind == "f":
-            return "floats"
-        return "16 bits" if self.pixels.dtype == np.uint16 else ""
 
 
 def read_picture(path: Path, *, notes: bool = True) -> Picture:
@@ -100,14 +61,23 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
             raise unreadable(f"{path} is too large: {error}; cut it into parts") from error
 
 
-def read_mask(path: Path) -> np.ndarray:
-    """Return which pixels are missing: those that are neither black nor transparent."""
+def read_mask(path: Path, *, per_channel: bool = False) -> np.ndarray:
+    """Return which pixels are missing: those that are neither black nor transparent.
+
+    With `per_channel` the result has the channels of the mask, each with pixels of its own.
+    """
     picture = read_picture(path, notes=False)
+    if per_channel and picture.channel_axis is None:
+        raise CommandError(f"{path} is gray: --per-channel needs a mask with colours")
     # Near edges a JPEG has shades of gray instead of black.
     least = picture.max_level / 2 if picture.lossy else 0
-    height, width = picture.pixels.shape[:2]
-    marked = (picture.pixels > least).reshape(height, width, -1).any(axis=2)
-    return np.asarray(marked if picture.alpha is None else marked & (picture.alpha > 0))
+    marked = picture.pixels > least
+    if picture.alpha is not None:
+        seen = picture.alpha > 0
+        marked &= seen if marked.ndim == 2 else seen[..., None]
+    if per_channel or marked.ndim == 2:
+        return marked
+    return np.asarray(marked.any(axis=2))
 
 
 def check_ending(picture: Picture, path: Path) -> None:
@@ -132,15 +102,12 @@ def check_ending(picture: Picture, path: Path) -> None:
 
 def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bool) -> None:
     """Write values between 0 and 1 with the depth, transparency and metadata of a picture."""
-    ending, kind, alpha = path.suffix.lower(), picture.pixels.dtype, picture.alpha
+    ending, alpha = path.suffix.lower(), picture.alpha
     if alpha is not None and ending in (".bmp", *JPEG):
         say("note", f"{path} cannot be transparent: transparent parts become white")
         opacity = (alpha / picture.max_level).reshape(alpha.shape + (1,) * (values.ndim - 2))
         values, alpha = values * opacity + (1 - opacity), None
-    if kind.kind == "f":
-        pixels = values.astype(kind)
-    else:
-        pixels = np.rint(np.clip(values, 0, 1) * picture.max_level).astype(kind)
+    pixels = picture.as_pixels(values)
     n_colours = 1 if pixels.ndim == 2 else pixels.shape[2]
     if alpha is not None:
         pixels = np.dstack([pixels, alpha])
@@ -225,13 +192,19 @@ def _from_deep_png(path: Path, image: Any) -> Picture:
 
 def _from_tiff(path: Path, metadata: dict[str, Any]) -> Picture:
     pixels, n_colours, orientation = deep.read_tiff(path)
+    pixels = check_kind(path, pixels)
+    return _split(path, upright(pixels, orientation), n_colours, metadata)
+
+
+def check_kind(path: Path, pixels: np.ndarray) -> np.ndarray:
+    """Return the pixels of a TIFF with a type that can be written again."""
     if pixels.dtype == np.float16:
         pixels = pixels.astype(np.float32)
     if pixels.dtype not in (np.uint8, np.uint16, np.float32, np.float64):
         raise unreadable(
             f"{path} has values of the type {pixels.dtype}: save it with 8 or 16 bits or as floats"
         )
-    return _split(path, upright(pixels, orientation), n_colours, metadata)
+    return pixels
 
 
 def _split(

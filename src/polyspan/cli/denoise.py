@@ -1,0 +1,221 @@
+"""The command that removes noise from pictures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from polyspan.cli import options, pictures, stacks
+from polyspan.cli.app import command
+from polyspan.cli.error_maps import check_map, write_map
+from polyspan.cli.errors import CommandError, report, say
+from polyspan.cli.jpeg import warning_about
+from polyspan.cli.noise_levels import describe, levels_for, read_levels
+from polyspan.cli.picture import Picture
+from polyspan.cli.picture_files import PANEL, Jobs, Target, check_apart, target_of
+from polyspan.files import same_file
+from polyspan.images import denoise_image, estimate_noise
+
+Photos = Annotated[
+    list[Path],
+    typer.Argument(
+        help=f"Pictures: {', '.join(pictures.ENDINGS)}. Of several the output is a folder.",
+        show_default=False,
+        readable=False,
+        metavar="PHOTO",
+    ),
+]
+Sigma = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sigma",
+        help="Standard deviation of the noise, in levels of the file (0 to 255, to 65535): a "
+        "number; one per channel, separated by commas; or a picture or .npy file with one per "
+        "pixel. Estimated if not given.",
+        show_default=False,
+    ),
+]
+Noise = Annotated[
+    Literal["gaussian", "poisson", "correlated"],
+    typer.Option(
+        "--noise",
+        help="gaussian: independent from pixel to pixel. poisson: it grows with the signal, as "
+        "counts do. correlated: blurred, as after resizing.",
+    ),
+]
+Gain = Annotated[
+    float | None,
+    typer.Option("--gain", help="Of poisson: levels for one count.", show_default="estimated"),
+]
+Offset = Annotated[
+    float | None,
+    typer.Option(
+        "--offset", help="Of poisson: the level without signal.", show_default="estimated"
+    ),
+]
+Std = Annotated[
+    Path | None,
+    typer.Option(
+        "--std",
+        help="File for the expected error of each pixel: .npy or .tif in levels, .png to look at.",
+        readable=False,
+    ),
+]
+Stack = Annotated[
+    bool,
+    typer.Option(
+        "--stack", help="The pages of a TIFF are slices of a volume, or frames of a film."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to do with each picture."""
+
+    sigma: Path | list[float] | None
+    preset: str
+    noise: str
+    gain: float | None
+    offset: float | None
+    std: Path | None
+    stack: bool
+    n_jobs: int
+    seed: int
+    force: bool
+    quiet: bool
+
+    def check(self, photos: Sequence[Path]) -> None:
+        """Raise an error where options do not go together."""
+        if self.noise != "gaussian" and self.sigma is not None:
+            raise CommandError(
+                f"--sigma and --noise {self.noise} do not go together: the strength of that noise "
+                "is estimated"
+            )
+        if self.noise != "poisson" and (self.gain, self.offset) != (None, None):
+            raise CommandError("--gain and --offset need --noise poisson")
+        if self.gain is not None and not self.gain > 0:
+            raise CommandError(f"--gain {self.gain:g}: need the levels for one count, more than 0")
+        if self.std is not None and len(photos) > 1:
+            raise CommandError(f"--std takes one picture, and {len(photos)} are given")
+        if self.std is not None and self.stack:
+            raise CommandError("--std and --stack do not go together: give slices one by one")
+
+
+@command("denoise", panel=PANEL, epilog="polyspan denoise photo.png -o out.png --preset best")
+def denoise(
+    photos: Photos,
+    output: Target = None,
+    sigma: Sigma = None,
+    preset: options.Preset = "balanced",
+    noise: Noise = "gaussian",
+    gain: Gain = None,
+    offset: Offset = None,
+    std: Std = None,
+    stack: Stack = False,
+    jobs: Jobs = None,
+    seed: options.Seed = 0,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Remove noise from pictures; its strength is estimated where --sigma is not given."""
+    request = Request(
+        read_levels(sigma), preset, noise, gain, offset, std, stack, jobs or -1, seed, force, quiet
+    )
+    request.check(photos)
+    for photo, target in zip(photos, _targets(photos, output, request), strict=True):
+        _denoise(photo, target, request)
+
+
+def _targets(photos: Sequence[Path], output: Path | None, request: Request) -> list[Path]:
+    """Return the files to write, all checked before the work on the first begins."""
+    if len(photos) > 1 and output is not None and not output.is_dir():
+        raise CommandError(
+            f"-o {output}: {len(photos)} pictures need a folder that exists, or no -o"
+        )
+    maps = {"map of sigma": request.sigma} if isinstance(request.sigma, Path) else {}
+    targets: list[Path] = []
+    for photo in photos:
+        target = target_of(photo, output, "denoised", force=request.force, others=maps)
+        for other, before in zip(photos, targets, strict=False):
+            if same_file(target, before):
+                raise CommandError(f"{other} and {photo} would both be written to {target}")
+        if request.stack:
+            stacks.check_stack_ending(target)
+        if request.std is not None:
+            check_apart(request.std, {"picture": photo, "denoised picture": target, **maps})
+        targets.append(target)
+    return targets
+
+
+def _denoise(photo: Path, target: Path, request: Request) -> None:
+    picture = stacks.read_stack(photo) if request.stack else pictures.read_picture(photo)
+    pictures.check_ending(picture, target)
+    if request.std is not None:
+        check_map(request.std, force=request.force)
+    levels = levels_for(request.sigma, picture)
+    found = levels
+    if request.noise == "gaussian" and levels is None:
+        found = _estimate(picture)
+        if picture.compression is not None:
+            # Said of the compression; denoise_image would say less of the same.
+            levels = found
+    values = _values(picture, levels, request)
+    if request.std is not None:
+        values, errors = values
+    (stacks.write_stack if request.stack else pictures.write_picture)(
+        picture, values, target, force=request.force
+    )
+    about = "noise" if found is None else f"noise of {describe(found, picture)}"
+    lines = [f"{about} removed: {target}"]
+    if request.std is not None:
+        lines.append(write_map(errors, picture, request.std, force=request.force))
+    for line in lines if not request.quiet else ():
+        report(line)
+
+
+def _estimate(picture: Picture) -> float:
+    """Return the strength of white noise; say so where a JPEG may hide some."""
+    pixels = picture.pixels
+    if picture.stacked:
+        pixels = pixels.reshape(-1, *pixels.shape[2:])  # slices side by side
+    level = float(estimate_noise(pixels, picture.channel_axis))
+    if picture.compression is not None:
+        doubt = warning_about(picture.compression, level * picture.max_level)
+        if doubt:
+            say("warning", f"{picture.path} {doubt}")
+    return level
+
+
+def _on_terminal() -> bool:
+    return sys.stderr.isatty()
+
+
+def _values(picture: Picture, levels: float | np.ndarray | None, request: Request) -> Any:
+    """Return denoised values between 0 and 1; with --std a pair of them and their errors."""
+    found = denoise_image(
+        picture.pixels,
+        levels,
+        request.preset,
+        picture.channel_axis,
+        noise=request.noise,
+        gain=request.gain,
+        offset=request.offset,
+        stack_axis=picture.stack_axis,
+        return_std=request.std is not None,
+        random_state=request.seed,
+        n_jobs=request.n_jobs,
+        progress=_on_terminal() and not request.quiet,
+    )
+    # Counts are not divided by the largest level.
+    scale = picture.max_level if request.noise == "poisson" else 1.0
+    if request.std is not None:
+        return tuple(part / scale for part in found)
+    return found / scale
