@@ -43,7 +43,7 @@ def fill(truth: np.ndarray, missing: np.ndarray) -> dict[str, np.ndarray]:
 
         found["biharmonic"] = inpaint_biharmonic(given, missing)
     found['polyspan, "fast"'] = inpaint_image(given, missing, "fast")
-    found['polyspan, "best"'] = inpaint_image(given, missing)
+    found['polyspan, "best"'] = inpaint_image(given, missing, "best")
     return found
 
 
