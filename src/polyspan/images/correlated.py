@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.fft import dct, dctn
 
-from polyspan.images.groups import BACK, LEAST_LEVERAGE, RADIUS, Pass, corners, passes_for
+from polyspan.images.groups import BACK, Pass, Whitening, group_pass, passes_for
 from polyspan.images.noise import saturated
 from polyspan.images.planes import Canvas
 from polyspan.images.presets import Preset, no_convergence_warnings
@@ -39,8 +38,6 @@ MIDDLE, HIGH, LEAST_RATIO = (16, 19), (24, 30), 0.55
 LEAST_SIDE = 96
 # No direction of a patch has less than this part of the mean variance of the noise.
 LEAST_VARIANCE = 1e-3
-# Reference rows of a band.
-BAND_ROWS = 16
 _PILOT = Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8)
 
 
@@ -188,34 +185,10 @@ def _pilot(plane: np.ndarray, autocovariance: np.ndarray, rng: np.random.RandomS
 def correlated_pass(
     planes: np.ndarray, estimate: np.ndarray, each: np.ndarray, settings: Pass, n_jobs: int = 1
 ) -> np.ndarray:
-    """Denoise all groups once; the result does not depend on the number of threads."""
-    # Imported here: numba is needed by what it compiles alone.
-    from polyspan.images.correlated_loops import correlated_band
-
-    _, height, width = planes.shape
-    side = settings.side
-    tops, lefts = (corners(n - side, settings.step) for n in (height, width))
-    reach = [min(RADIUS, n - side) + 1 for n in (height, width)]
-    k = min(settings.n_similar, reach[0] * reach[1])
-    pairs = [whitener(own, side) for own in each]
+    """Denoise all groups once; `each` holds the autocovariance of the noise of every plane."""
+    pairs = [whitener(own, settings.side) for own in each]
     forth, back = (np.stack(part) for part in zip(*pairs, strict=True))
     # Leverages are relative to the noise of a pixel.
-    spread = 1.0 / each[:, each.shape[1] // 2, each.shape[2] // 2]
-    totals, weights = np.zeros_like(planes), np.zeros_like(planes)
-
-    def band(rows: np.ndarray) -> tuple[int, np.ndarray]:
-        first = max(0, rows[0] - RADIUS)
-        last = min(height, rows[-1] + RADIUS + side)
-        own = np.zeros((2, len(planes), last - first, width), dtype=np.float32)
-        correlated_band(
-            planes, estimate, rows, lefts, side, k, k * settings.kappa, RADIUS, LEAST_LEVERAGE,
-            first, forth, back, np.sqrt(spread).astype(np.float32), own[0], own[1],
-        )  # fmt: skip
-        return first, own
-
-    rows = [tops[n : n + BAND_ROWS] for n in range(0, len(tops), BAND_ROWS)]
-    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    for first, own in run(delayed(band)(some) for some in rows):
-        totals[:, first : first + own.shape[2]] += own[0]
-        weights[:, first : first + own.shape[2]] += own[1]
-    return np.asarray(totals / weights)
+    variances = each[:, each.shape[1] // 2, each.shape[2] // 2]
+    spread = (1.0 / np.sqrt(variances)).astype(np.float32)
+    return group_pass(planes, estimate, 1.0, settings, n_jobs, Whitening(forth, back, spread))

@@ -140,12 +140,13 @@ def _scatter(
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def group_band(
     planes: Any, estimates: Any, tops: Any, lefts: Any, side: int, k: int, ridge: float,
-    radius: int, floor: float, offset: int, totals: Any, weights: Any,
+    radius: int, floor: float, offset: int, whitening: Any, totals: Any, weights: Any,
 ) -> None:  # fmt: skip  # pragma: no cover - compiled
     """Denoise the groups of some rows of reference patches; add them to sums of a band.
 
     Groups are found on the first plane of the estimates. Row i of the picture is row i - `offset`
-    of the sums.
+    of the sums. With a `Whitening` patches are multiplied by `forth`, results and directions by
+    `back`, and directions by `spread` too. numba compiles the case without one on its own.
     """
     area = side * side
     most = (2 * radius + 1) ** 2
@@ -159,6 +160,13 @@ def group_band(
             for c in range(planes.shape[0]):
                 _gather(estimates[c], places, side, B)
                 _gather(planes[c], places, side, Y)
-                _whiten(B, Y, mean, ridge)
-                X = (Y @ B.T) @ B
-                _scatter(X, B, mean, places, side, floor, offset, totals[c], weights[c])
+                if whitening is None:
+                    _whiten(B, Y, mean, ridge)
+                    X = (Y @ B.T) @ B
+                    _scatter(X, B, mean, places, side, floor, offset, totals[c], weights[c])
+                else:
+                    forth, back, spread = whitening
+                    T, Z = B @ forth[c], Y @ forth[c]
+                    _whiten(T, Z, mean, ridge)
+                    _scatter(((Z @ T.T) @ T) @ back[c], spread[c] * (T @ back[c]), mean @ back[c],
+                             places, side, floor, offset, totals[c], weights[c])  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -43,10 +43,29 @@ def passes_for(sigma: float) -> tuple[Pass, ...]:
     return (Pass(10, 60, 0.8, 6), Pass(10, 60, 0.8, 6), Pass(8, 40, 0.8, 4))
 
 
+class Whitening(NamedTuple):
+    """What makes the noise of patches white, for each plane."""
+
+    forth: np.ndarray
+    """(n_planes, side², side²): patches, as rows, are multiplied by it."""
+    back: np.ndarray
+    """Its inverse."""
+    spread: np.ndarray
+    """(n_planes,): one over the standard deviation of the noise of a pixel."""
+
+
 def group_pass(
-    planes: np.ndarray, estimate: np.ndarray, sigma: float, settings: Pass, n_jobs: int = 1
+    planes: np.ndarray,
+    estimate: np.ndarray,
+    sigma: float,
+    settings: Pass,
+    n_jobs: int = 1,
+    whitening: Whitening | None = None,
 ) -> np.ndarray:
-    """Denoise all groups once; the result does not depend on the number of threads."""
+    """Denoise all groups once; the result does not depend on the number of threads.
+
+    `sigma` is that of patches after `whitening`.
+    """
     # Imported here: the twin for other arrays uses this file, and no numba.
     from polyspan.images.group_loops import group_band
 
@@ -63,7 +82,7 @@ def group_pass(
         own = np.zeros((2, len(planes), last - first, width), dtype=np.float32)
         group_band(
             planes, estimate, rows, lefts, settings.side, k, ridge, radius, LEAST_LEVERAGE, first,
-            own[0], own[1],
+            whitening, own[0], own[1],
         )  # fmt: skip
         return first, own[0], own[1]
 
