@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from polyspan.arrays import Array
@@ -77,13 +78,13 @@ class FitProgress:
 def progress_bar(
     shown: bool, total: int, title: str, *, kept: bool = False
 ) -> Iterator[Callable[..., None]]:
-    """Yield a function that advances a progress bar by one, and can change its title.
+    """Yield a function that advances a progress bar, by one if not told, and can change its title.
 
     The function does nothing if `shown` is False. The bar is written to the standard error and
     disappears at the end; with `kept` it is written to the standard output and stays.
     """
     if not shown:
-        yield lambda title=None: None
+        yield lambda title=None, advance=1.0: None
         return
     import_optional("rich.progress", "a progress bar needs rich: pip install rich")
     from rich.console import Console
@@ -91,4 +92,28 @@ def progress_bar(
 
     with Progress(console=Console(stderr=not kept), transient=not kept) as bar:
         task = bar.add_task(title, total=total)
-        yield lambda title=None: bar.update(task, advance=1, description=title)
+        yield lambda title=None, advance=1.0: bar.update(task, advance=advance, description=title)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of a progress bar that belongs to one piece of work; by default of no bar.
+
+    A piece is split where its steps are known, so that one bar serves a call whose steps are found
+    out on the way.
+    """
+
+    advance: Callable[[float], object] = lambda _: None
+    size: float = 1.0
+
+    def of(self, n: int) -> Share:
+        """Return the share of one of n equal parts."""
+        return Share(self.advance, self.size / n)
+
+    def ticks(self, n: int) -> Callable[[], None]:
+        """Return a function that is to be called n times."""
+
+        def tick() -> None:
+            self.advance(self.size / n)
+
+        return tick

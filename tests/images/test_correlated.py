@@ -12,11 +12,12 @@ from polyspan.images.correlated import (
     denoise_correlated,
     is_correlated,
     noise_autocovariance,
-    patch_covariance,
+    noise_like,
     whitener,
 )
 
 GRAY = load_sample_image("china.jpg")[:200, :240].mean(axis=2).astype(np.float32) / 255
+FLOWER = load_sample_image("flower.jpg").mean(axis=2).astype(np.float32) / 255
 WHITE = np.random.default_rng(0).standard_normal(GRAY.shape).astype(np.float32)
 
 
@@ -69,9 +70,9 @@ def test_the_autocovariance_of_blurred_noise(width):
 def test_covariances_of_patches_are_positive_and_whiten():
     autocovariance = noise_autocovariance(GRAY + 0.1 * blurred(1.2))
     for side in (6, 8, 10):
-        covariance = patch_covariance(autocovariance, side)
-        assert_allclose(covariance, covariance.T)
-        assert np.linalg.eigvalsh(covariance).min() > 0
+        root = whitener(autocovariance, side)[1]
+        assert_allclose(root, root.T, atol=1e-6)
+        assert np.linalg.eigvalsh(root).min() > 0
     noise = 0.1 * blurred(0.7, (300, 300))
     forth, back = whitener(noise_autocovariance(noise), 6)
     assert_allclose(forth @ back, np.eye(36), atol=1e-3)
@@ -83,7 +84,28 @@ def test_by_hand():
     autocovariance = np.zeros((3, 3))
     autocovariance[1, 1], autocovariance[1, [0, 2]] = 4.0, 1.0
     expected = [[4, 1, 0, 0], [1, 4, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]]
-    assert_allclose(patch_covariance(autocovariance, 2), expected)
+    root = whitener(autocovariance, 2)[1]
+    assert_allclose(root @ root, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_noise_with_a_given_autocovariance():
+    wanted = noise_autocovariance(blurred(1.0, (400, 400)))
+    noise = noise_like(wanted, (400, 300), np.random.RandomState(0))
+    assert noise.shape == (400, 300)
+    for i, j in ((0, 0), (0, 1), (1, 0), (2, 1), (3, 3), (0, 6)):
+        products = noise[: 400 - i, : 300 - j] * noise[i:, j:]
+        assert products.mean() == pytest.approx(wanted[REACH + i, REACH + j], abs=0.05)
+    # Opposite edges are independent.
+    assert abs((noise[:, 0] * noise[:, -1]).mean()) < 0.3
+    assert noise_like(wanted, (8, 5), np.random.RandomState(0)).shape == (8, 5)
+
+
+@pytest.mark.parametrize("width", [0.7, 1.0, 1.5])
+def test_expected_errors(width):
+    for clean in (GRAY[40:136, 60:156], FLOWER[100:196, 200:296]):
+        noisy = clean + np.float32(15 / 255) * blurred(width, clean.shape, 1)
+        found, std = denoise_image(noisy, noise="correlated", return_std=True)
+        assert 0.5 < np.mean((found - clean) ** 2) / np.mean(std**2) < 2
 
 
 def test_correlated_noise_is_removed_better_than_as_white_noise():

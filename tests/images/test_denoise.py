@@ -209,11 +209,16 @@ def test_threads_change_nothing(options):
     [
         ({"noise": "poisson", "sigma": 0.1}, r"sigma=0.1 with noise='poisson'.*leave it out"),
         ({"noise": "correlated", "sigma": 0.1}, "sigma=0.1 with noise='correlated'"),
-        ({"gain": 1.0}, "gain and offset with noise='gaussian': they need noise=\"poisson\""),
-        ({"noise": "correlated", "offset": 1.0}, "gain and offset with noise='correlated'"),
-        ({"noise": "poisson", "gain": -1.0}, "gain=-1.0: need a finite number"),
+        ({"gain": 1.0}, "gain, offset and read_noise with noise='gaussian': they need"),
+        ({"noise": "correlated", "offset": 1.0}, "gain, offset and read_noise with noise='correlated'"),
+        ({"read_noise": 0.0}, "gain, offset and read_noise with noise='gaussian'"),
+        ({"noise": "correlated", "model": "own"}, 'model= with noise="correlated"'),
+        ({"noise": "correlated", "stack_axis": 0}, "give a list of slices"),
+        ({"noise": "poisson", "gain": -1.0}, "gain=-1.0: need a finite number above 0"),
+        ({"noise": "poisson", "offset": np.inf}, "offset=inf: need a finite number$"),
+        ({"noise": "poisson", "read_noise": -1.0}, "read_noise=-1.0: need .* at least 0"),
         ({"noise": "poisson", "gain": 0.0, "offset": 0.0}, "gain=0: need the value of one count"),
-        ({"sigma": 0.1, "n_jobs": 0}, "n_jobs == 0"),
+        ({"sigma": 0.1, "n_jobs": 0}, "n_jobs=0: need a number of threads"),
     ],
 )
 def test_parameters_that_do_not_go_together(options, message):

@@ -11,6 +11,7 @@ from polyspan.arrays import device, to_numpy
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image
 from polyspan.images.own import PRESETS, OwnMixture, sample_patches
+from polyspan.images.patch_model import PatchModel
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 from support import made_picture, noisy_picture, psnr, require_torch
 
@@ -27,7 +28,8 @@ MODEL = fitted(extract_patches(CLEAN, 5, step=1))
 
 
 def own(preset="fast", model=None, seed=0):
-    return OwnMixture(PRESETS[preset], model, np.random.RandomState(seed), 1)
+    given = None if model is None else PatchModel.of(model)
+    return OwnMixture(PRESETS[preset], given, np.random.RandomState(seed), 1)
 
 
 def test_all_patches_or_some(place):

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.ndimage import gaussian_filter
 from sklearn.datasets import load_sample_image
 
+from polyspan.images import denoise_image
 from polyspan.images.growth import fit_growth, noise_levels
 from polyspan.images.poisson import Stabiliser, denoise_poisson, estimate_stabiliser
 
@@ -158,6 +159,43 @@ def test_constant_pictures():
     assert_allclose(denoise_poisson(np.full((20, 20), 7, np.uint8), blur), 7.0)
     _, std = denoise_poisson(np.full((20, 20), 7.0), blur, return_std=True)
     assert_allclose(std, 0)
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "message"),
+    [
+        (np.full((20, 20), np.inf), {}, "NaN or infinite"),
+        (np.ones((20, 20)), {"gain": -1.0}, "gain=-1.0: need a finite number above 0"),
+        (np.ones((20, 20)), {"read_noise": -1.0}, "read_noise=-1.0"),
+        (np.ones((1, 3)), {}, "1 rows and 3 columns"),
+        (np.ones((3, 20, 15)), {"channel_axis": 0}, "20 rows and 15 columns"),
+    ],
+)
+def test_constant_pictures_are_checked_too(image, options, message):
+    with pytest.raises(ValueError, match=message):
+        denoise_poisson(image, blur, **options)
+
+
+def test_a_few_counts_with_a_known_gain():
+    sparse = np.random.default_rng(7).poisson(0.002, (64, 64))
+    assert 0 < sparse.sum() < 20
+    assert fit_growth(np.zeros(4), np.zeros(4), 2.0) == (2.0, 0.0)
+    assert estimate_stabiliser(sparse, gain=1.0) == Stabiliser(1.0)
+    found = denoise_image(sparse, noise="poisson", gain=1.0, offset=0.0)
+    assert 0 <= found.min() <= found.max() < 1
+
+
+def test_the_noise_of_reading_out_can_be_given():
+    rate = 1e4 * (0.3 + GRAY[:64, :64])
+    counts = np.random.default_rng(0).poisson(rate)
+    known = {"noise": "poisson", "gain": 1.0, "offset": 0.0}
+    found = denoise_image(counts, None, "fast", read_noise=0.0, **known)
+    wanted = denoise_poisson(
+        counts, lambda even, sigma: denoise_image(even, sigma, "fast"), 1.0, 0.0, read_noise=0.0
+    )
+    assert_allclose(found, wanted)
+    strong = denoise_image(counts, None, "fast", read_noise=1e3, **known)
+    assert strong.std() < 0.9 * found.std()
 
 
 def test_what_cannot_be_estimated():

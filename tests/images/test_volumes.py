@@ -17,6 +17,7 @@ from polyspan.images.volumes import (
     group_volume_pass,
     volume_passes,
 )
+from polyspan.progress import Share
 
 SIGMA = 0.1
 
@@ -97,8 +98,9 @@ def test_one_slice_equals_a_picture():
 def test_the_number_of_threads_changes_no_bit():
     _, noisy, _ = volumes(1, (16, 28, 20))
     ticks = []
-    expected = denoise_volume(noisy[0], SIGMA, refused, tick=lambda: ticks.append(1))
-    assert ticks
+    expected = denoise_volume(noisy[0], SIGMA, refused, share=Share(ticks.append))
+    assert len(ticks) > 4
+    assert sum(ticks) == pytest.approx(1)
     assert_array_equal(denoise_volume(noisy[0], SIGMA, refused, n_jobs=3), expected)
 
 

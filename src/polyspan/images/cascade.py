@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from polyspan.arrays import Array, is_numpy, namespace, unfilled
 from polyspan.images import group_arrays
-from polyspan.images.groups import BACK, Pass, group_pass
+from polyspan.images.groups import BACK, LEVELS, STRONG, Pass, group_pass
 from polyspan.images.learned import Learned
 from polyspan.images.prior import PatchPrior
 from polyspan.images.scales import halve, with_coarse_scale
 from polyspan.images.stages import Stage, apply_stage, first_estimate
 
-#: Levels between the darkest and the brightest pixel. Noise is strong from STRONG of them on.
-LEVELS, STRONG = 255.0, 40.0
 #: Smallest side of a picture whose half is denoised first.
 LEAST_TO_HALVE = 64
 #: Extremes of means of 4×4 pixels are so many σ apart in a constant picture, about.

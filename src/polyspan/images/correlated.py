@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.fft import dct, dctn
@@ -111,10 +112,19 @@ def high_ratio(plane: np.ndarray) -> float:
     return high / middle if middle > 0 else 1.0
 
 
-def patch_covariance(autocovariance: np.ndarray, side: int) -> np.ndarray:
-    """Return the covariance of the noise in a patch, pixels in rows; it is positive definite."""
-    variances, vectors = _principal(autocovariance, side)
-    return np.asarray((vectors * variances) @ vectors.T)
+def noise_like(
+    autocovariance: np.ndarray, shape: tuple[int, ...], rng: np.random.RandomState
+) -> np.ndarray:
+    """Return noise with this autocovariance, by the root of its spectrum."""
+    reach = len(autocovariance) // 2
+    # Larger, so that opposite edges of the part that is returned are independent.
+    height, width = (max(n + reach, 2 * reach + 1) for n in shape)
+    around = np.zeros((height, width))
+    around[: 2 * reach + 1, : 2 * reach + 1] = autocovariance
+    power = np.fft.rfft2(np.roll(around, (-reach, -reach), axis=(0, 1))).real
+    white = np.fft.rfft2(rng.standard_normal((height, width)))
+    noise = np.fft.irfft2(white * np.sqrt(np.maximum(power, 0.0)), (height, width))
+    return np.asarray(noise[: shape[0], : shape[1]], dtype=np.float32)
 
 
 def whitener(autocovariance: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,6 +150,7 @@ def denoise_correlated(
     levels: float,
     rng: np.random.RandomState,
     n_jobs: int = 1,
+    tick: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
     """Return planes without correlated noise.
 
@@ -153,14 +164,19 @@ def denoise_correlated(
         Of the noise, in the units of the planes squared.
     levels : float
         Standard deviation of the noise in levels of 255; it says which passes over groups follow.
+    tick : callable
+        Called after each plane, and after each pass.
     """
     planes = np.ascontiguousarray(planes, dtype=np.float32)
     each = np.broadcast_to(autocovariance, (len(planes), *autocovariance.shape[-2:]))
-    pairs = zip(planes, each, strict=True)
-    estimate = np.stack([_pilot(plane, own, rng) for plane, own in pairs])
+    estimate = np.empty_like(planes)
+    for out, plane, own in zip(estimate, planes, each, strict=True):
+        out[:] = _pilot(plane, own, rng)
+        tick()
     passes = passes_for(levels)
     for number, one in enumerate(passes):
         estimate = correlated_pass(planes, estimate, each, one, n_jobs)
+        tick()
         if number + 1 < len(passes):
             estimate = estimate + np.float32(BACK) * (planes - estimate)
     return estimate

@@ -5,15 +5,15 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-from joblib import effective_n_jobs
-
 from polyspan._sklearn import StrOptions, check_parameters
 from polyspan.arrays import limit_threads
 from polyspan.images.job import Job
 from polyspan.images.own import PRESETS
 from polyspan.images.poisson import denoise_poisson
+from polyspan.images.presets import n_threads
 from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
+from polyspan.progress import Share, progress_bar
 
 
 def denoise_image(
@@ -25,6 +25,7 @@ def denoise_image(
     noise: str = "gaussian",
     gain: float | None = None,
     offset: float | None = None,
+    read_noise: float | None = None,
     stack_axis: int | None = None,
     model: SubspaceMixture | str | None = None,
     return_std: bool = False,
@@ -62,9 +63,10 @@ def denoise_image(
         parts of the picture, and `sigma` must be None. After JPEG "gaussian" is better. "poisson":
         it grows with the signal, as counts do. The picture is transformed so that its noise is
         even, and back without bias; integers are not divided by anything, and `sigma` must be None.
-    gain, offset : float, default=None
-        For `noise="poisson"`: the value of one count, and that of a pixel without signal. None:
-        estimated from the picture, as is the noise of reading out.
+    gain, offset, read_noise : float, default=None
+        For `noise="poisson"`: the value of one count, that of a pixel without signal, and the
+        standard deviation of the noise of reading out, 0 if there is none; in the units of the
+        picture. None: estimated; but with a gain and a read noise the offset is 0.
     stack_axis : int or None, default=None
         Which axis holds the slices of a volume, or the frames of a film. Similar patches are looked
         for in neighbouring slices too. `preset` and `model` are not used then, but for slices that
@@ -115,43 +117,78 @@ def denoise_image(
         noise=(noise, [StrOptions({"gaussian", "poisson", "correlated"})]),
         gain=(gain, [Real, None]),
         offset=(offset, [Real, None]),
+        read_noise=(read_noise, [Real, None]),
         stack_axis=(stack_axis, [Integral, None]),
         n_jobs=(n_jobs, [Integral, None]),
         progress=(progress, ["boolean"]),
     )
-    if noise != "gaussian" and sigma is not None:
-        raise ValueError(
-            f"sigma={sigma!r} with noise={noise!r}: the noise is estimated, leave it out"
-        )
-    if noise != "poisson" and (gain is not None or offset is not None):
-        raise ValueError(f'gain and offset with noise={noise!r}: they need noise="poisson"')
-    if return_std and stack_axis is not None:
-        raise ValueError(
-            f"return_std=True with stack_axis={stack_axis}: expected errors are known for single "
-            "pictures only, leave one of the two out"
-        )
-    threads = effective_n_jobs(1 if n_jobs is None else n_jobs)
-    job = Job(preset, noise, model, return_std, random_state, threads, progress)
+    _check_together(
+        noise, sigma, (gain, offset, read_noise), stack_axis, model, return_std=return_std
+    )
+    threads = n_threads(n_jobs)
+    job = Job(preset, noise, model, return_std, random_state, threads)
 
-    def one(picture: Any) -> Any:
+    def one(picture: Any, share: Share) -> Any:
         if noise != "poisson":
-            return job.denoise(picture, sigma, channel_axis, stack_axis)
+            return job.denoise(picture, sigma, channel_axis, stack_axis, share)
         require_numpy('denoise_image with noise="poisson"', image=picture)
         return denoise_poisson(
             picture,
-            lambda even, sigma: job.denoise(even, sigma, channel_axis, stack_axis),
+            lambda even, sigma: job.denoise(even, sigma, channel_axis, stack_axis, share),
             gain,
             offset,
+            read_noise=read_noise,
             channel_axis=channel_axis,
             stack_axis=stack_axis,
             return_std=return_std,
         )
 
-    with limit_threads(0.0, 2):
+    with limit_threads(0.0, 2), progress_bar(progress, 1, "denoise") as advance:
+        share = Share(lambda part: advance(advance=part))
         if not is_list_of_pictures(image):
-            return one(image)
-        found = [one(picture) for picture in image]
+            return one(image, share)
+        found = [one(picture, share.of(len(image))) for picture in image]
         return tuple(map(list, zip(*found, strict=True))) if return_std else found
+
+
+def _check_together(
+    noise: str,
+    sigma: Any,
+    counts: tuple[float | None, ...],
+    stack_axis: int | None,
+    model: Any,
+    *,
+    return_std: bool,
+) -> None:
+    """Raise an error where parameters do not go together."""
+    if noise != "gaussian" and sigma is not None:
+        raise ValueError(
+            f"sigma={sigma!r} with noise={noise!r}: the noise is estimated, leave it out"
+        )
+    if noise != "poisson" and any(one is not None for one in counts):
+        raise ValueError(
+            f'gain, offset and read_noise with noise={noise!r}: they need noise="poisson"'
+        )
+    if noise == "poisson" and isinstance(model, SubspaceMixture):
+        raise ValueError(
+            'model= a mixture with noise="poisson": counts are transformed to other units than '
+            'those of its patches; leave model out, or use model="own"'
+        )
+    if noise == "correlated" and model is not None:
+        raise ValueError(
+            'model= with noise="correlated": a mixture of its own is learned from patches whose '
+            "noise was made white; leave model out"
+        )
+    if noise == "correlated" and stack_axis is not None:
+        raise ValueError(
+            f'noise="correlated" with stack_axis={stack_axis}: it is known for single pictures '
+            "only; give a list of slices, or leave one of the two out"
+        )
+    if return_std and stack_axis is not None:
+        raise ValueError(
+            f"return_std=True with stack_axis={stack_axis}: expected errors are known for single "
+            "pictures only, leave one of the two out"
+        )
 
 
 def is_list_of_pictures(image: Any) -> bool:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
+#: Levels between the darkest and the brightest pixel. Noise is strong from STRONG of them on.
+LEVELS, STRONG = 255.0, 40.0
 #: Similar patches are looked for up to so many pixels away, in both directions, by default.
 RADIUS = 18
 #: Reference rows of a band. Bands are denoised in any thread, and summed in their order.
@@ -38,7 +40,7 @@ def passes_for(sigma: float) -> tuple[Pass, ...]:
     """Return the passes for a noise in levels of 255."""
     if sigma < 20:
         return (Pass(6, 34, 0.8, 4), Pass(6, 34, 1.0, 3))
-    if sigma < 40:
+    if sigma < STRONG:
         return (Pass(8, 40, 0.8, 6), Pass(8, 40, 0.8, 6), Pass(6, 34, 1.0, 4))
     return (Pass(10, 60, 0.8, 6), Pass(10, 60, 0.8, 6), Pass(8, 40, 0.8, 4))
 

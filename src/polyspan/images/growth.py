@@ -46,7 +46,8 @@ def fit_growth(
     """
     scale = float(variances.mean())
     if scale == 0:
-        return 0.0, 0.0
+        # Counts so few that the flattest patches hold none.
+        return slope or 0.0, 0.0
     weights = 1.0 / np.maximum(variances, 0.05 * scale)
     rows = np.stack([means, np.ones_like(means)], axis=1)
     if slope is not None:

@@ -17,11 +17,13 @@ from polyspan.images.inpaint_groups import Round, fill_groups
 from polyspan.images.inpaint_mask import check_mask, keep_observed
 from polyspan.images.inpaint_mixture import expected_plane, learned_mixture
 from polyspan.images.interpolation import interpolate
-from polyspan.images.planes import Canvas, Planes, without_offset
+from polyspan.images.patch_model import PatchModel
+from polyspan.images.planes import Canvas, Planes, as_pixels, without_offset
 from polyspan.images.presets import (
     Preset,
     check_picture_size,
     check_settings,
+    n_threads,
     patch_side,
 )
 from polyspan.mixture import SubspaceMixture
@@ -138,14 +140,14 @@ def inpaint_image(
     """
     check_settings("inpaint_image", PRESETS, preset, channel_axis, model, random_state, progress)
     check_parameters("inpaint_image", n_jobs=(n_jobs, [Integral, None]))
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0: need a number of threads, -1 for all of them, or None for one")
+    if n_jobs is not None:  # None: what joblib's context says
+        n_jobs = n_threads(n_jobs)
     missing = check_mask(mask, image, channel_axis)
     # Axes of the mask in the order of the picture's, to leave holes out.
     holes = missing if channel_axis is None else np.moveaxis(missing, 0, channel_axis)
-    pixels = np.asarray(image)
+    pixels = as_pixels(image)
     holes = np.broadcast_to(holes[0] if channel_axis is None else holes, pixels.shape)
-    moved, offset = (image, 0.0) if model is not None else without_offset(pixels, holes)
+    moved, offset = (pixels, 0.0) if model is not None else without_offset(pixels, holes)
     picture = Planes.of(moved, channel_axis, missing)
     side = PATCH if model is None else patch_side(model)
     check_picture_size(missing.shape[1:], side, learned=model is None)
@@ -154,7 +156,8 @@ def inpaint_image(
     mixing = picture.mixing if len(missing) > 1 else None
     planes = picture.planes if mixing is None else np.tensordot(mixing.T, picture.planes, axes=1)
     if missing.any():
-        filler = Filler(PRESETS[preset], model, n_jobs, together=len(missing) > 1)
+        given = None if model is None else PatchModel.of(model, picture.scale)
+        filler = Filler(PRESETS[preset], given, n_jobs, together=len(missing) > 1)
         with progress_bar(progress, filler.n_ticks(planes), "inpaint") as tick:
             planes = filler.blended(planes, missing, rng, tick)
     if mixing is not None:
@@ -170,7 +173,7 @@ class Filler:
     def __init__(
         self,
         method: Method,
-        model: SubspaceMixture | None,
+        model: PatchModel | None,
         n_jobs: int | None,
         *,
         together: bool = False,
@@ -182,7 +185,7 @@ class Filler:
             self._mixture = None
         self._rounds = method.rounds(AFTER_SMOOTH if self._mixture is None else AFTER_MIXTURE)
         self._model = model
-        self._models: list[SubspaceMixture] = []
+        self._models: list[PatchModel] = []
         self._n_jobs = n_jobs
 
     def n_ticks(self, planes: np.ndarray) -> int:
@@ -221,7 +224,7 @@ class Filler:
 
     def _canvas(self, plane: np.ndarray) -> Canvas:
         assert self._mixture is not None
-        side = self._mixture.side if self._model is None else patch_side(self._model)
+        side = self._mixture.side if self._model is None else self._model.side
         return Canvas(plane, side, self._mixture.step)
 
     def _learn(

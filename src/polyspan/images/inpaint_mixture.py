@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from polyspan.images.patch_model import PatchModel
 from polyspan.images.planes import Canvas
 from polyspan.images.presets import Preset, no_convergence_warnings
-from polyspan.mixture import SubspaceMixture
-from polyspan.mixture.prediction import gaussians_of, posterior_means
+from polyspan.mixture.prediction import posterior_means
 
 
 def learned_mixture(
     guess: np.ndarray, incomplete: np.ndarray, settings: Preset, rng: np.random.RandomState
-) -> SubspaceMixture:
+) -> PatchModel:
     """Learn from a plane that was filled smoothly, then from the same with NaN in its holes."""
     seed = int(rng.randint(2**31 - 1))
     # Patches at the same places of the interpolated and of the incomplete picture.
@@ -29,21 +29,20 @@ def learned_mixture(
         # The number of patches must be at least the number of pixels of a patch.
         if len(usable) >= settings.side**2:
             model.set_params(warm_start=True, max_iter=settings.max_iter_holes).fit(usable)
-    return model
+    return PatchModel.of(model)
 
 
 def expected_plane(
-    canvas: Canvas, model: SubspaceMixture, tick: Callable[[], None] = lambda: None
+    canvas: Canvas, model: PatchModel, tick: Callable[[], None] = lambda: None
 ) -> np.ndarray:
     """Return the expectation of missing pixels; NaN where no incomplete patch is."""
-    gaussians = gaussians_of(model)
     for top, patches in canvas.bands():
         # Complete patches get the weight 0.
         rows = np.flatnonzero(np.isnan(patches).any(axis=1))
         weights = np.zeros(len(patches), dtype=np.float32)
         if len(rows):
             patches, incomplete = patches.copy(), patches[rows]
-            expected, _ = posterior_means(incomplete, model.mean_, gaussians)
+            expected, _ = posterior_means(incomplete, model.mean, model.gaussians)
             patches[rows] = np.where(np.isnan(incomplete), expected, incomplete)
             weights[rows] = 1.0
         canvas.add(top, patches, weights)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
-from polyspan.images.planes import axes_first
+from polyspan.images.planes import as_pixels, axes_first
 
 #: Pixels with less noise than this part of the mean are treated as if they had so much.
 LEAST_PART = 0.02
@@ -107,7 +107,7 @@ def _as_levels(
     sigma: Any, channels: Array, channel_axis: int | None, stack_axis: int | None
 ) -> np.ndarray:
     """Return levels that can be broadcast to the channels."""
-    levels = to_numpy(sigma)
+    levels = to_numpy(as_pixels(sigma))
     n_channels, *size = channels.shape
     if levels.dtype.kind not in "fiu":
         raise TypeError(f"sigma has values of the type {levels.dtype}: need numbers")

@@ -7,14 +7,15 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
-from polyspan.images.cascade import LEAST_TO_HALVE, STRONG, Tick, passed
-from polyspan.images.groups import passes_for
-from polyspan.images.presets import Preset, no_convergence_warnings, patch_side
+from polyspan.images.cascade import LEAST_TO_HALVE, Tick, passed
+from polyspan.images.groups import STRONG, passes_for
+from polyspan.images.patch_model import PatchModel
+from polyspan.images.presets import Preset, no_convergence_warnings
 from polyspan.images.scales import halve, with_coarse_scale
 from polyspan.images.stages import averaged
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture._solve.gaussians import Gaussians
-from polyspan.mixture.prediction import gaussians_of, posterior_means
+from polyspan.mixture.prediction import posterior_means
 
 _FAST = Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8)
 PRESETS = {
@@ -32,8 +33,8 @@ class OwnMixture:
     """Denoise with one mixture per plane."""
 
     settings: Preset
-    model: SubspaceMixture | None
-    """A fitted model; None: learned from every plane."""
+    model: PatchModel | None
+    """A fitted model, in the units of the planes; None: learned from every plane."""
     rng: np.random.RandomState
     n_jobs: int
 
@@ -64,15 +65,15 @@ class OwnMixture:
     def _denoise(self, plane: Array, sigma: float) -> Array:
         model, noise = self.model, sigma if self.model is not None else None
         if model is None:
-            model = self._learn(plane, sigma)
-        gaussians, mean = _moved(gaussians_of(model), plane), moved_to(to_numpy(model.mean_), plane)
-        mean = namespace(plane).astype(mean, plane.dtype)
+            model = PatchModel.of(self._learn(plane, sigma))
+        gaussians = _moved(model.gaussians, plane)
+        mean = moved_to(model.mean, plane, plane.dtype)
 
         def change(patches: list[Array]) -> tuple[Array, Array]:
             expected, certainty = posterior_means(transpose(patches[0]), mean, gaussians, noise)
             return transpose(expected), certainty[None, :]
 
-        return averaged([plane], change, patch_side(model), self.settings.step, self.n_jobs)[0]
+        return averaged([plane], change, model.side, self.settings.step, self.n_jobs)[0]
 
     def _learn(self, plane: Array, sigma: float) -> SubspaceMixture:
         patches = sample_patches(plane, self.settings.side, self.settings.n_train, self.rng)
@@ -111,10 +112,10 @@ def _directions_above(patches: Array, sigma: float) -> int:
 
 
 def _moved(gaussians: Gaussians, like: Array) -> Gaussians:
-    """Return Gaussians of any namespace in that of a plane, with its precision."""
-    xp = namespace(like)
-    moved = {
-        field.name: xp.astype(moved_to(to_numpy(getattr(gaussians, field.name)), like), like.dtype)
-        for field in fields(gaussians)
-    }
-    return Gaussians(**moved)
+    """Return Gaussians in the namespace of a plane, with its precision."""
+    return Gaussians(
+        **{
+            field.name: moved_to(getattr(gaussians, field.name), like, like.dtype)
+            for field in fields(gaussians)
+        }
+    )

@@ -20,6 +20,7 @@ from polyspan.arrays import (
     unfilled,
     zeros,
 )
+from polyspan.images.groups import corners
 
 # Largest values that a picture may have as it is: of others the squares would leave float32, or
 # their differences vanish in it.
@@ -76,8 +77,7 @@ def as_channels(
     """
     pixels = check_image(image, channel_axis, stack_axis)
     xp = namespace(pixels)
-    short = (getattr(xp, "float16", None), xp.float32)
-    dtype = xp.float32 if pixels.dtype in short else xp.float64
+    dtype = result_type(pixels)
     pixels = xp.permute_dims(pixels, axes_first(pixels.ndim, channel_axis, stack_axis))
     if channel_axis is None:
         pixels = pixels[None, ...]
@@ -95,21 +95,32 @@ def as_channels(
     return scaled, dtype, scale
 
 
-def without_offset(image: Any, holes: Array | None = None) -> tuple[Any, float]:
+def without_offset(image: Any, holes: Array | None = None) -> tuple[Array, float]:
     """Return a picture and the number that was taken from it.
 
-    float32 does not hold what differs in values that are large and nearly equal. Where the middle
-    of a float64 picture is far outside its range, it is taken away; holes are not looked at.
+    float32 does not hold what differs in values that are large and nearly equal, nor do the squares
+    of those values. Where the middle of a picture is far outside its range, it is taken away;
+    integers become fractions of the largest value of their type then. Holes are not looked at.
     """
-    pixels = as_array(image)
+    pixels = as_pixels(image)
     xp = namespace(pixels)
-    if pixels.dtype != xp.float64 or not math.prod(pixels.shape):
-        return image, 0.0
+    whole = xp.isdtype(pixels.dtype, "integral")
+    if not (whole or xp.isdtype(pixels.dtype, "real floating")) or not math.prod(pixels.shape):
+        return pixels, 0.0
     seen = pixels if holes is None else pixels[~holes]
-    low, high = float(xp.min(seen)), float(xp.max(seen))
-    middle = low / 2 + high / 2
+    kind = int if whole else float
+    low, high = kind(xp.min(seen)), kind(xp.max(seen))
+    middle = low // 2 + high // 2 if whole else low / 2 + high / 2
     if not math.isfinite(middle) or abs(middle) <= FAR * (high - low) or low == high:
-        return image, 0.0
+        return pixels, 0.0
+    if whole:
+        # The least value, in integers: exact, and in the range of unsigned ones.
+        most = xp.iinfo(pixels.dtype).max
+        if holes is not None:
+            pixels = xp.where(holes, low, pixels)
+        return xp.astype(pixels - low, xp.float64) / float(most), low / most
+    # A number of the type of the picture: the difference of two that are close is exact.
+    middle = float(xp.asarray(middle, dtype=pixels.dtype))
     return pixels - middle, middle
 
 
@@ -166,7 +177,7 @@ def check_image(image: Any, channel_axis: int | None, stack_axis: int | None = N
     """Return a picture as an array of the right number of dimensions."""
     if np.ma.is_masked(image):
         raise ValueError("the image is a masked array: give its data and mask to inpaint_image")
-    pixels = as_array(image)
+    pixels = as_pixels(image)
     if not namespace(pixels).isdtype(pixels.dtype, ("real floating", "integral", "bool")):
         raise TypeError(f"the image has values of the type {pixels.dtype}: need real numbers")
     shape = tuple(pixels.shape)
@@ -187,6 +198,22 @@ def check_image(image: Any, channel_axis: int | None, stack_axis: int | None = N
     if len({axis % wanted for axis in axes.values() if axis is not None}) < wanted - 2:
         raise ValueError(f"channel_axis={channel_axis} and stack_axis={stack_axis} are the same")
     return pixels
+
+
+def as_pixels(image: Any) -> Array:
+    """Return a picture as an array: in the byte order of this machine, without gradients."""
+    pixels = as_array(image)
+    if is_numpy(pixels):
+        return pixels if pixels.dtype.isnative else pixels.astype(pixels.dtype.newbyteorder("="))
+    # Tensors that record what is done with them cannot be changed in place, nor become arrays.
+    return pixels.detach() if getattr(pixels, "requires_grad", False) else pixels
+
+
+def result_type(pixels: Array) -> Any:
+    """Return float32 for short floats, else float64."""
+    xp = namespace(pixels)
+    short = (getattr(xp, "float16", None), xp.float32)
+    return xp.float32 if pixels.dtype in short else xp.float64
 
 
 def as_fractions(pixels: Array, dtype: Any) -> Array:
@@ -244,7 +271,7 @@ class Canvas:
     def __init__(self, plane: np.ndarray, side: int, step: int) -> None:
         self._windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
         self.side = side
-        self._top, self._left = (_corners(n, step) for n in self._windows.shape[:2])
+        self._top, self._left = (corners(n - 1, step) for n in self._windows.shape[:2])
         self._total = np.zeros(plane.shape, dtype=np.float32)
         self._weight = np.zeros(plane.shape, dtype=np.float32)
 
@@ -288,8 +315,3 @@ class Canvas:
         """Return the weighted mean of all patches that cover a pixel; NaN where none does."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self._total / self._weight)
-
-
-def _corners(n: int, step: int) -> np.ndarray:
-    corners = np.arange(0, n, step)
-    return corners if corners[-1] == n - 1 else np.append(corners, n - 1)

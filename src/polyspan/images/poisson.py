@@ -13,6 +13,7 @@ from scipy.stats import norm, poisson
 
 from polyspan.images.growth import fit_growth, noise_levels
 from polyspan.images.planes import axes_first, check_image
+from polyspan.images.presets import check_picture_size
 
 # Means of counts up to which the inverse is a table. Above them the difference between a mean and
 # a quarter of its squared transform hardly changes.
@@ -49,15 +50,18 @@ class Stabiliser:
     read_noise: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("gain", 0.0), ("offset", -math.inf), ("read_noise", 0.0)):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= least):
-                raise ValueError(f"{name}={value}: need a finite number, at least {least}")
+        for name in ("gain", "offset", "read_noise"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name}={getattr(self, name)}: need a finite number")
         if self.gain == 0:
             raise ValueError(
                 "gain=0: need the value of one count, as 1.0 for a picture of counts; without "
                 'counts the noise does not grow with the signal, use noise="gaussian"'
             )
+        if self.gain < 0:
+            raise ValueError(f"gain={self.gain}: need a finite number above 0")
+        if self.read_noise < 0:
+            raise ValueError(f"read_noise={self.read_noise}: need a finite number, at least 0")
 
     def forward(self, image: np.ndarray) -> np.ndarray:
         """Return the transformed picture, whose noise has the standard deviation 1."""
@@ -134,11 +138,7 @@ def estimate_stabiliser(
     stack_axis : int or None, default=None
         Which axis holds the slices of a volume.
     """
-    # What is given has to make sense by itself.
-    Stabiliser(1.0 if gain is None else gain, offset or 0.0)
-    pixels = check_image(image, channel_axis, stack_axis).astype(np.float64)
-    if not np.isfinite(pixels).all():
-        raise ValueError("the image has values that are NaN or infinite: fill them first")
+    pixels = _check_counts(image, channel_axis, stack_axis, gain, offset).astype(np.float64)
     moved = pixels.transpose(axes_first(pixels.ndim, channel_axis, stack_axis))
     # Slices of a volume below each other.
     n = 1 if channel_axis is None else len(moved)
@@ -160,6 +160,22 @@ def estimate_stabiliser(
     if offset is not None or (intercept >= 0 and not below):
         return Stabiliser(slope * unit, offset or 0.0, read * unit)
     return Stabiliser(slope * unit, -intercept / slope * unit)
+
+
+def _check_counts(
+    image: Any,
+    channel_axis: int | None,
+    stack_axis: int | None,
+    gain: float | None,
+    offset: float | None,
+    read_noise: float | None = None,
+) -> np.ndarray:
+    """Return the pixels; what is given has to make sense by itself."""
+    Stabiliser(1.0 if gain is None else gain, offset or 0.0, read_noise or 0.0)
+    pixels: np.ndarray = check_image(image, channel_axis, stack_axis)
+    if not np.isfinite(pixels).all():
+        raise ValueError("the image has values that are NaN or infinite: fill them first")
+    return pixels
 
 
 def denoise_poisson(
@@ -198,8 +214,10 @@ def denoise_poisson(
     denoised : ndarray, or (denoised, std)
         In the units of the picture.
     """
-    pixels = check_image(image, channel_axis, stack_axis)
+    pixels = _check_counts(image, channel_axis, stack_axis, gain, offset, read_noise)
     if pixels.max() == pixels.min():
+        order = axes_first(pixels.ndim, channel_axis, stack_axis)
+        check_picture_size(tuple(pixels.shape[axis] for axis in order[-2:]), 8, learned=True)
         dtype, constant = _as_floats(pixels)
         constant = constant.astype(dtype)
         return (constant, np.zeros_like(constant)) if return_std else constant

@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -72,6 +73,13 @@ def check_settings(
         random_state=(random_state, ["random_state"]),
         progress=(progress, ["boolean"]),
     )
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` asks for; None: one."""
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0: need a number of threads, -1 for all of them, or None for one")
+    return int(effective_n_jobs(1 if n_jobs is None else n_jobs))
 
 
 def check_picture_size(shape: tuple[int, ...], side: int, *, learned: bool) -> None:

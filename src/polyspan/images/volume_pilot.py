@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from polyspan.images.groups import corners
 from polyspan.images.presets import no_convergence_warnings
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
+from polyspan.progress import Share
 
 #: Slices and side of a block, where slices tell of each other, with strong noise, and where not.
 DEEP, DEEP_STRONG, FLAT = (5, 5), (5, 7), (1, 7)
@@ -23,7 +23,7 @@ BAND_BLOCKS = 4096
 N_SUBSPACES, DIM, N_TRAIN = 12, 16, 20000
 #: Least number of blocks to learn one subspace from, for each voxel of a block.
 LEAST_BLOCKS = 6
-#: The model is given this multiple of σ, for the reason given in `denoise.py`. Blocks have more
+#: The model is given this multiple of σ, for the reason given in `own.py`. Blocks have more
 #: voxels than patches have pixels, so that it is larger.
 MARGIN = 1.08
 #: Largest part of a volume that decides whether slices tell of each other.
@@ -38,7 +38,7 @@ def mixture_pilot(
     block: tuple[int, int],
     rng: np.random.RandomState,
     n_jobs: int = 1,
-    tick: Callable[[], None] = lambda: None,
+    share: Share | None = None,
 ) -> np.ndarray:
     """Return a volume (depth, height, width) whose blocks are replaced by their posterior means.
 
@@ -67,6 +67,7 @@ def mixture_pilot(
         return sums
 
     total, weight = np.zeros_like(volume), np.zeros_like(volume)
+    tick = (share or Share()).ticks(len(fronts))
     run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     for front, sums in zip(fronts, run(delayed(slab)(front) for front in fronts), strict=True):
         total[front : front + thick] += sums[0]
@@ -109,7 +110,7 @@ def _sample(shape: tuple[int, ...], n: int, rng: np.random.RandomState) -> tuple
 
 
 def _fit(rows: np.ndarray, noise: float, rng: np.random.RandomState) -> SubspaceMixture:
-    """Learn the mixture; with little noise it gets more dimensions, as in `denoise.py`."""
+    """Learn the mixture; with little noise it gets more dimensions, as in `own.py`."""
     centred = rows - rows.mean(axis=0)
     variances = np.linalg.eigvalsh((centred.T @ centred).astype(np.float64) / len(rows))
     dim = max(DIM, int((variances > 2.0 * noise**2).sum()))

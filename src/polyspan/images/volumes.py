@@ -10,14 +10,21 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
-from polyspan.images.groups import BACK, LEAST_LEVERAGE, RADIUS, corners, passes_for
+from polyspan.images.groups import (
+    BACK,
+    LEAST_LEVERAGE,
+    LEVELS,
+    RADIUS,
+    STRONG,
+    corners,
+    passes_for,
+)
 from polyspan.images.volume_pilot import DEEP, DEEP_STRONG, mixture_pilot, slices_tell_of_each_other
+from polyspan.progress import Share
 
 #: Reference blocks of a part of the volume, along depth and height. Parts are denoised in any
 #: thread, and summed in their order.
 PART = (4, 16)
-#: Noise is strong from so many levels on, of 255 between the darkest and the brightest voxel.
-LEVELS, STRONG = 255, 40
 
 Pilot = Callable[[np.ndarray, float], np.ndarray]
 
@@ -65,7 +72,7 @@ def denoise_volume(
     passes: Sequence[VolumePass] | None = None,
     random_state: Any = 0,
     n_jobs: int = 1,
-    tick: Callable[[], None] | None = None,
+    share: Share | None = None,
 ) -> np.ndarray:
     """Remove white noise from a volume, or from a stack of frames.
 
@@ -87,8 +94,8 @@ def denoise_volume(
         Seed of the choice of blocks to learn from.
     n_jobs : int, default=1
         Number of threads. The result does not depend on it.
-    tick : callable, default=None
-        Called as ``tick()`` after each part of the work.
+    share : Share, default=None
+        The part of a progress bar that is for this volume.
 
     Returns
     -------
@@ -99,7 +106,7 @@ def denoise_volume(
     Memory beyond the volume: at most four float32 copies of it, and for each thread some slices
     and some tens of megabytes.
     """
-    tick = tick or (lambda: None)
+    share = share or Share()
     planes = np.ascontiguousarray(volume, dtype=np.float32)
     planes = planes if planes.ndim == 4 else planes[None]
     if sigma == 0:
@@ -107,14 +114,21 @@ def denoise_volume(
     rng = check_random_state(random_state)
     deep = slices_tell_of_each_other(planes[0], sigma, rng, n_jobs)
     levels = LEVELS * sigma * np.sqrt(len(planes)) / max(_range_of_means(planes[0]), sigma)
-    if deep:
-        block = DEEP if levels < STRONG else DEEP_STRONG
-        estimate = np.stack([mixture_pilot(one, sigma, block, rng, n_jobs, tick) for one in planes])
-    else:
-        estimate = np.stack([pilot(planes[:, s], sigma) for s in range(planes.shape[1])], axis=1)
     if passes is None:
         passes = volume_passes(levels) if deep else frame_passes(levels)
-    return denoise_blocks(planes, estimate, sigma, passes, n_jobs, tick).reshape(volume.shape)
+    step = share.of(1 + len(passes))
+    estimate = np.empty_like(planes)
+    if deep:
+        block = DEEP if levels < STRONG else DEEP_STRONG
+        each = step.of(len(planes))
+        for out, one in zip(estimate, planes, strict=True):
+            out[:] = mixture_pilot(one, sigma, block, rng, n_jobs, each)
+    else:
+        tick = step.ticks(planes.shape[1])
+        for s in range(planes.shape[1]):
+            estimate[:, s] = pilot(planes[:, s], sigma)
+            tick()
+    return denoise_blocks(planes, estimate, sigma, passes, n_jobs, step).reshape(volume.shape)
 
 
 def denoise_blocks(
@@ -123,12 +137,15 @@ def denoise_blocks(
     sigma: float,
     passes: Sequence[VolumePass],
     n_jobs: int = 1,
-    tick: Callable[[], None] = lambda: None,
+    share: Share | None = None,
 ) -> np.ndarray:
-    """Return volumes (n_planes, depth, height, width) denoised by passes over groups of blocks."""
+    """Return volumes (n_planes, depth, height, width) denoised by passes over groups of blocks.
+
+    The share is that of one pass.
+    """
     estimate = np.ascontiguousarray(estimate, dtype=np.float32)
     for number, one in enumerate(passes):
-        estimate = group_volume_pass(volumes, estimate, sigma, one, n_jobs, tick)
+        estimate = group_volume_pass(volumes, estimate, sigma, one, n_jobs, share)
         if number + 1 < len(passes):
             estimate *= np.float32(1 - BACK)
             estimate += np.float32(BACK) * volumes
@@ -141,7 +158,7 @@ def group_volume_pass(
     sigma: float,
     one: VolumePass,
     n_jobs: int = 1,
-    tick: Callable[[], None] = lambda: None,
+    share: Share | None = None,
 ) -> np.ndarray:
     """Denoise all groups once; the result does not depend on the number of threads."""
     # Imported here: numba is needed by what it compiles alone.
@@ -171,6 +188,7 @@ def group_volume_pass(
         for s in range(0, len(fronts), PART[0])
         for i in range(0, len(tops), PART[1])
     ]
+    tick = (share or Share()).ticks(len(parts))
     run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     for place, sums in run(delayed(part)(*some) for some in parts):
         totals[place] += sums[0]
