@@ -210,7 +210,10 @@ def test_threads_change_nothing(options):
         ({"noise": "poisson", "sigma": 0.1}, r"sigma=0.1 with noise='poisson'.*leave it out"),
         ({"noise": "correlated", "sigma": 0.1}, "sigma=0.1 with noise='correlated'"),
         ({"gain": 1.0}, "gain, offset and read_noise with noise='gaussian': they need"),
-        ({"noise": "correlated", "offset": 1.0}, "gain, offset and read_noise with noise='correlated'"),
+        (
+            {"noise": "correlated", "offset": 1.0},
+            "gain, offset and read_noise with noise='correlated'",
+        ),
         ({"read_noise": 0.0}, "gain, offset and read_noise with noise='gaussian'"),
         ({"noise": "correlated", "model": "own"}, 'model= with noise="correlated"'),
         ({"noise": "correlated", "stack_axis": 0}, "give a list of slices"),

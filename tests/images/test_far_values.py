@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from polyspan.arrays import to_numpy
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
-from support import made_picture
+from support import made_picture, require_torch
 
 CLEAN = made_picture(48, 56)
 RNG = np.random.default_rng(0)
@@ -24,6 +25,43 @@ def test_an_offset_changes_nothing(offset):
     found = inpaint_image(holes, mask, "fast")
     assert_array_equal(found[~mask], holes[~mask])
     assert_allclose(found - offset, wanted, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
+def test_integers_with_an_offset(dtype):
+    unit, offset = float(np.iinfo(dtype).max), 10**9
+    whole = np.rint(1000 * NOISY).astype(np.int64)
+    image = (whole + offset).astype(dtype)
+    wanted = denoise_image(whole / 1000, 0.1, "fast")
+    found = (denoise_image(image, 100 / unit, "fast") * unit - offset) / 1000
+    # float64 holds fractions of 64 bits to 1e-7 here, and of the sum with 1e9 the same.
+    assert_allclose(found, wanted, atol=1e-3)
+    assert estimate_noise(image) * unit == pytest.approx(1000 * estimate_noise(NOISY), rel=1e-2)
+    mask = RNG.random(CLEAN.shape) < 0.2
+    filled = inpaint_image(np.where(mask, 0, whole / 1000), mask, "fast")
+    found = inpaint_image(np.where(mask, 0, image), mask, "fast")
+    assert_allclose((found * unit - offset) / 1000, filled, atol=1e-3)
+
+
+def test_short_floats_with_an_offset():
+    """Their values are rounded; what is done with them is what float64 has done with it."""
+    image = (NOISY + 1e4).astype(np.float32)
+    wanted = denoise_image(image.astype(np.float64), 0.1, "fast")
+    found = denoise_image(image, 0.1, "fast")
+    assert found.dtype == np.float32
+    assert_allclose(found, wanted, atol=1e-3)  # the last digit of float32 near 1e4
+    assert estimate_noise(image) == pytest.approx(estimate_noise(image.astype(float)), rel=1e-3)
+    mask = RNG.random(CLEAN.shape) < 0.2
+    filled = inpaint_image(image, mask, "fast")
+    assert filled.dtype == np.float32
+    assert_allclose(filled, inpaint_image(image.astype(float), mask, "fast"), atol=1e-3)
+
+
+def test_tensors_with_an_offset(place):
+    for image in (NOISY + 1e6, (NOISY + 1e4).astype(np.float32), (NOISY * 99).astype(int) + 10**8):
+        sigma = 0.1 if image.dtype.kind == "f" else 10 / np.iinfo(image.dtype).max
+        found = denoise_image(place.asarray(image), sigma, "fast")
+        assert_allclose(to_numpy(found), denoise_image(image, sigma, "fast"), rtol=1e-7)
 
 
 def test_colours_with_an_offset():
@@ -71,3 +109,38 @@ def test_too_small_to_estimate_noise():
 def test_no_threads():
     with pytest.raises(ValueError, match="n_jobs=0"):
         inpaint_image(CLEAN, CLEAN > 2, n_jobs=0)
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">u2"])
+def test_the_order_of_bytes_does_not_matter(dtype):
+    image = (1000 * NOISY).clip(0).astype(dtype)
+    native = image.astype(image.dtype.newbyteorder("="))
+    mask = RNG.random(CLEAN.shape) < 0.2
+    for found, wanted in (
+        (denoise_image(image, preset="fast"), denoise_image(native, preset="fast")),
+        (inpaint_image(image, mask, "fast"), inpaint_image(native, mask, "fast")),
+        (denoise_image(image, noise="poisson"), denoise_image(native, noise="poisson")),
+    ):
+        assert found.dtype == wanted.dtype
+        assert found.dtype.isnative
+        assert_array_equal(found, wanted)
+
+
+def test_tensors_that_record_gradients():
+    torch = require_torch()
+    image = torch.tensor(NOISY, requires_grad=True)
+    sigma = torch.tensor(0.1, requires_grad=True)
+    for options in ({"sigma": 0.1}, {"sigma": sigma}, {}, {"sigma": 0.1, "model": "own"}):
+        found, _ = denoise_image(image, preset="fast", return_std=True, **options)
+        assert not found.requires_grad
+        plain = {key: float(one) if key == "sigma" else one for key, one in options.items()}
+        assert_allclose(found, denoise_image(NOISY, preset="fast", **plain), atol=1e-5)
+    assert estimate_noise(image) == pytest.approx(estimate_noise(NOISY))
+
+
+def test_errors_cannot_be_had_without_the_shipped_file(monkeypatch):
+    monkeypatch.setattr("polyspan.images.job.learned", lambda: None)
+    monkeypatch.setattr("polyspan.images.job._with_map", lambda *_: pytest.fail("work was done"))
+    for options in ({}, {"model": "own"}, {"noise": "correlated"}):
+        with pytest.raises(ValueError, match=r"return_std=True needs the file learned\.npz"):
+            denoise_image(NOISY, return_std=True, **options)

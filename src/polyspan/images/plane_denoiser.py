@@ -57,9 +57,7 @@ class PlaneDenoiser:
         if known is None or _is_unlike(planes[0, ...], sigma, known.prior.scaled(units[0])):
             return self._own(planes, sigma, units, share)
         tick = share.ticks(n_ticks(self.preset))
-        cascade = Cascade(
-            known, ROUNDS[self.preset], self.n_jobs, tick, variance=self.return_std
-        )
+        cascade = Cascade(known, ROUNDS[self.preset], self.n_jobs, tick, variance=self.return_std)
         return cascade.denoise(planes, sigma, units)
 
     def denoise_volume(self, planes: Array, sigma: float, share: Share) -> tuple[Array, None]:
