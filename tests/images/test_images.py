@@ -8,8 +8,9 @@ from sklearn.datasets import load_sample_image
 from polyspan import SubspaceMixture
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
+from polyspan.images.canvas import Canvas
 from polyspan.images.own import PRESETS, _directions_above
-from polyspan.images.planes import Canvas, Planes
+from polyspan.images.planes import Planes
 
 PHOTO = load_sample_image("china.jpg")[100:164, 200:280]
 GRAY = PHOTO.mean(axis=2) / 255
@@ -113,7 +114,7 @@ def test_a_model_of_the_user():
 def test_bands_are_as_good_as_the_whole(monkeypatch):
     whole = denoise_image(NOISY, 0.1)
     monkeypatch.setattr("polyspan.images.stages.PATCHES_AT_ONCE", 50)
-    monkeypatch.setattr("polyspan.images.planes.BAND_PATCHES", 50)
+    monkeypatch.setattr("polyspan.images.canvas.BAND_PATCHES", 50)
     assert_allclose(denoise_image(NOISY, 0.1), whole, atol=1e-5)
     canvas = Canvas(GRAY.astype(np.float32), 8, 3)
     for top, patches in canvas.bands():

@@ -80,6 +80,7 @@ def test_each_channel_has_its_own_noise():
 def test_large_pictures_are_sampled(monkeypatch):
     whole = estimate_noise(GRAY + 0.1 * UNIT)
     monkeypatch.setattr("polyspan.images.noise.MOST_PATCHES", 10000)
+    monkeypatch.setattr("polyspan.images.noise.SOME_PATCHES", 10000)
     part = estimate_noise(GRAY + 0.1 * UNIT)
     assert part != whole
     assert part == pytest.approx(whole, rel=0.05)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from scipy.fft import dct, dctn
 
+from polyspan.arrays import Array, to_numpy
+from polyspan.images.canvas import Canvas
 from polyspan.images.groups import BACK, Pass, Whitening, group_pass, passes_for
+from polyspan.images.mosaic import mosaic, step_for
 from polyspan.images.noise import saturated
-from polyspan.images.planes import Canvas
 from polyspan.images.presets import Preset, no_convergence_warnings
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 
@@ -42,11 +43,12 @@ LEAST_VARIANCE = 1e-3
 _PILOT = Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8)
 
 
-def noise_spectrum(plane: np.ndarray) -> np.ndarray:
+def noise_spectrum(plane: Array) -> np.ndarray:
     """Return the variance of the noise at 16×16 spatial frequencies, from flat blocks."""
     side = min(SIDE, *plane.shape)
+    small, step = mosaic(plane, side, max(STEP, step_for(plane.shape, side, MOST_BLOCKS)))
+    plane = to_numpy(small)
     windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
-    step = max(STEP, math.ceil(math.sqrt(windows.shape[0] * windows.shape[1] / MOST_BLOCKS)))
     blocks = windows[::step, ::step].reshape(-1, side, side)
     bad = saturated(plane)
     if bad.any():
@@ -93,7 +95,7 @@ def noise_autocovariance(plane: np.ndarray) -> np.ndarray:
     return np.asarray(waves @ spectrum @ waves.T) / side
 
 
-def is_correlated(plane: np.ndarray) -> bool:
+def is_correlated(plane: Array) -> bool:
     """Return whether the noise of a plane is correlated from pixel to pixel.
 
     Noise that was blurred, compressed or interpolated is weak at the highest frequencies. Planes
@@ -102,7 +104,7 @@ def is_correlated(plane: np.ndarray) -> bool:
     return min(plane.shape) >= LEAST_SIDE and high_ratio(plane) < LEAST_RATIO
 
 
-def high_ratio(plane: np.ndarray) -> float:
+def high_ratio(plane: Array) -> float:
     """Return the noise at the highest frequencies, as a part of that at middle ones."""
     spectrum = noise_spectrum(plane)
     order = np.add.outer(*[np.arange(len(spectrum))] * 2) * (SIDE / len(spectrum))

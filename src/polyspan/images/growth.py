@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyspan.images.noise import cosine_parts, saturated, trimmed_mean
+from polyspan.images.mosaic import step_for
+from polyspan.images.noise import LARGE, MOST_PATCHES, cosine_parts, saturated, trimmed_mean
 
 # Patches are sorted into at most so many classes of brightness, of at least so many patches.
 N_CLASSES, LEAST_PATCHES, FEW_CLASSES = 12, 2500, 4
@@ -19,7 +20,8 @@ _ROUNDS = 60
 
 def noise_levels(plane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return means of classes of patches, equally many in each, and variances of their noise."""
-    bright, rough, fine = cosine_parts(plane, saturated(plane, dark=False))
+    step = step_for(plane.shape, LARGE[0], MOST_PATCHES)
+    bright, rough, fine = cosine_parts(plane, saturated(plane, dark=False), step)
     order = np.argsort(bright)
     # A line with an intercept needs a few classes, which a small picture hardly fills.
     n = int(np.clip(len(order) // LEAST_PATCHES, FEW_CLASSES, N_CLASSES))

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import check_parameters
+from polyspan.images.canvas import Canvas
 from polyspan.images.inpaint_blend import blend_weights
 from polyspan.images.inpaint_channels import guess_from_other_channels
 from polyspan.images.inpaint_groups import Round, fill_groups
@@ -18,7 +19,7 @@ from polyspan.images.inpaint_mask import check_mask, keep_observed
 from polyspan.images.inpaint_mixture import expected_plane, learned_mixture
 from polyspan.images.interpolation import interpolate
 from polyspan.images.patch_model import PatchModel
-from polyspan.images.planes import Canvas, Planes, as_pixels, without_offset
+from polyspan.images.planes import Planes, as_pixels, without_offset
 from polyspan.images.presets import (
     Preset,
     check_picture_size,

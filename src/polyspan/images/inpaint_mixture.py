@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from polyspan.images.canvas import Canvas
 from polyspan.images.patch_model import PatchModel
-from polyspan.images.planes import Canvas
 from polyspan.images.presets import Preset, no_convergence_warnings
 from polyspan.mixture.prediction import posterior_means
 

@@ -14,7 +14,7 @@ from polyspan.images import correlated
 from polyspan.images.groups import LEVELS
 from polyspan.images.learned import FILE, learned
 from polyspan.images.levels import NoiseLevel
-from polyspan.images.noise import channels_noise, noise_of_channels
+from polyspan.images.noise import channels_noise, noise_of_channels, sampled
 from polyspan.images.own import PRESETS
 from polyspan.images.patch_model import PatchModel
 from polyspan.images.plane_denoiser import LEAST_LEVEL, PlaneDenoiser
@@ -42,6 +42,18 @@ LEAST_NOISE, MOST_NOISE = 1e-8, 1e8
 def _largest(channels: Array) -> float:
     xp = namespace(channels)
     return float(xp.max(xp.abs(channels)))
+
+
+def _is_correlated(channels: Array, sigmas: np.ndarray) -> bool:
+    """Tell whether the noise of a channel is correlated from pixel to pixel."""
+    xp = namespace(channels)
+    for c, sigma in enumerate(sigmas):
+        plane = channels[c, ...]
+        # Slight noise is often the rounding of a picture that has none.
+        seen = sigma > LEAST_LEVEL / LEVELS * float(xp.max(plane) - xp.min(plane))
+        if seen and correlated.is_correlated(plane):
+            return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -112,18 +124,18 @@ class Job:
     ) -> NoiseLevel:
         if sigma is not None:
             return NoiseLevel.of(sigma, channels, channel_axis, scale, stack_axis)
-        flat = to_numpy(channels)
+        n, *_, width = channels.shape
         # Slices of a volume side by side.
-        flat = flat.reshape(len(flat), -1, flat.shape[-1])
-        each = channels_noise(flat)
-        # Slight noise is often the rounding of a picture that has none.
-        seen = each > LEAST_LEVEL / LEVELS * np.ptp(flat, axis=(1, 2))
-        if self.noise == "gaussian" and any(map(correlated.is_correlated, flat[seen])):
+        flat = namespace(channels).reshape(channels, (n, -1, width))
+        small, step = sampled(flat)
+        small = to_numpy(small)
+        each = channels_noise(small, step)
+        if self.noise == "gaussian" and _is_correlated(flat, each):
             warnings.warn(correlated.WARNING, stacklevel=5)
-        if len(flat) > MOST_COLOURS or each.max() > UNEQUAL * each.min():
+        if n > MOST_COLOURS or each.max() > UNEQUAL * each.min():
             return NoiseLevel.of(scale * each, channels, 0, scale)
         # One level for all is more exact: texture is weak in differences of colours.
-        return NoiseLevel(noise_of_channels(flat))
+        return NoiseLevel(noise_of_channels(small, step))
 
     def _check_units(self, level: NoiseLevel, channels: Array) -> None:
         """Refuse a mixture of the user for planes that have other units than the picture."""

@@ -9,20 +9,31 @@ import numpy as np
 from scipy.fft import dct
 
 from polyspan._sklearn import check_parameters
-from polyspan.arrays import to_numpy
-from polyspan.images.planes import as_channels, brightness_basis, mixed, without_offset
+from polyspan.arrays import Array, to_numpy
+from polyspan.images.mosaic import mosaic, step_for
+from polyspan.images.planes import (
+    as_channels,
+    brightness_basis,
+    channels_first,
+    check_finite,
+    check_image,
+    mixed,
+    without_offset,
+)
 
 # Least rows and columns of a picture.
 LEAST_SIDE = 16
 # (side of a patch, degree): cosines up to the degree say how flat a patch is, the others measure
 # the noise. A small picture has too few patches for the covariance of many cosines.
-_LARGE, _SMALL, SMALL_PICTURE = (8, 7), (5, 3), 32
+LARGE, SMALL, SMALL_PICTURE = (8, 7), (5, 3), 32
 # The noise is measured on this fraction of the patches, the flattest ones, ...
 FLAT_FRACTION, LEAST_FLAT = 0.1, 2000
 # ... or on this one where it measures less by the factor: nearly everything is texture.
 FLATTEST_FRACTION, MUCH_LESS = 0.01, 0.95
-# Most patches of a plane that are looked at: they take 130 megabytes.
-MOST_PATCHES = 262144
+# Most patches of a plane that are looked at: they take 130 megabytes. Of a picture with more so
+# many are enough: estimates of twelve pictures of 12 megapixels changed by 1 % on average, in a
+# third of the time.
+MOST_PATCHES, SOME_PATCHES = 262144, 65536
 # Pixels are saturated where at least so many, and this fraction, share the extreme value.
 SATURATED_PIXELS, SATURATED_FRACTION = 10, 0.002
 
@@ -75,31 +86,44 @@ def estimate_noise(
         channel_axis=(channel_axis, [Integral, None]),
         per_channel=(per_channel, ["boolean"]),
     )
-    channels, _, scale = as_channels(without_offset(image)[0], channel_axis)
-    channels = to_numpy(channels)
-    if min(channels.shape[1:]) < LEAST_SIDE:
+    pixels = channels_first(check_image(image, channel_axis), channel_axis)
+    height, width = pixels.shape[1:]
+    if min(height, width) < LEAST_SIDE:
         raise ValueError(
-            f"the image has {channels.shape[1]} rows and {channels.shape[2]} columns: estimates "
-            f"of the noise need at least {LEAST_SIDE} of both"
+            f"the image has {height} rows and {width} columns: estimates of the noise need at "
+            f"least {LEAST_SIDE} of both"
         )
+    check_finite(pixels)
+    small, step = sampled(pixels)
+    channels, _, scale = as_channels(without_offset(small)[0], 0)
+    channels = to_numpy(channels)
     if per_channel:
-        return channels_noise(channels) * scale
-    return noise_of_channels(channels) * scale
+        return channels_noise(channels, step) * scale
+    return noise_of_channels(channels, step) * scale
 
 
-def noise_of_channels(channels: np.ndarray) -> float:
+def sampled(channels: Array) -> tuple[Array, int]:
+    """Return the part of a picture that estimates need, and the step from patch to patch in it."""
+    side, _ = _patch(channels.shape)
+    step = step_for(channels.shape, side, MOST_PATCHES)
+    if step > 1:
+        step = step_for(channels.shape, side, SOME_PATCHES)
+    return mosaic(channels, side, step)
+
+
+def noise_of_channels(channels: np.ndarray, step: int = 1) -> float:
     """Return one standard deviation of the noise of all channels, in their units."""
     bad = np.zeros(channels.shape[1:], dtype=bool)
     for channel in channels:
         bad |= saturated(channel)
     basis = brightness_basis(len(channels))
     planes = (mixed(basis[c : c + 1], channels)[0] for c in range(len(channels)))
-    return float(np.median([plane_noise(plane, bad) for plane in planes]))
+    return float(np.median([plane_noise(plane, bad, step) for plane in planes]))
 
 
-def channels_noise(channels: np.ndarray) -> np.ndarray:
+def channels_noise(channels: np.ndarray, step: int = 1) -> np.ndarray:
     """Return the standard deviation of the noise of each channel, in its units."""
-    return np.array([plane_noise(channel, saturated(channel)) for channel in channels])
+    return np.array([plane_noise(channel, saturated(channel), step) for channel in channels])
 
 
 def saturated(channel: np.ndarray, *, dark: bool = True) -> np.ndarray:
@@ -114,9 +138,9 @@ def saturated(channel: np.ndarray, *, dark: bool = True) -> np.ndarray:
     return found
 
 
-def plane_noise(plane: np.ndarray, bad: np.ndarray | None = None) -> float:
+def plane_noise(plane: np.ndarray, bad: np.ndarray | None = None, step: int = 1) -> float:
     """Return the standard deviation of the noise of one plane, without patches of bad pixels."""
-    _, rough, fine = cosine_parts(plane, bad)
+    _, rough, fine = cosine_parts(plane, bad, step)
     flat = np.argsort(rough)
     sigma = noise_of_cosines(fine[flat[: _count(FLAT_FRACTION, len(flat))]])
     flattest = noise_of_cosines(fine[flat[: _count(FLATTEST_FRACTION, len(flat))]])
@@ -128,30 +152,33 @@ def plane_noise(plane: np.ndarray, bad: np.ndarray | None = None) -> float:
 
 
 def cosine_parts(
-    plane: np.ndarray, bad: np.ndarray | None = None
+    plane: np.ndarray, bad: np.ndarray | None = None, step: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean of each patch, how rough it is, and its cosines of high frequency.
 
     In white noise the three are independent. The roughness is the energy of low frequencies.
     """
-    side, degree = _SMALL if min(plane.shape) < SMALL_PICTURE else _LARGE
+    side, degree = _patch(plane.shape)
     cosines = dct(np.eye(side, dtype=np.float32), axis=0, norm="ortho")
     order = np.add.outer(np.arange(side), np.arange(side)).ravel()
-    coefs = _patches(plane, bad, side) @ np.kron(cosines, cosines).T
+    coefs = _patches(plane, bad, side, step) @ np.kron(cosines, cosines).T
     rough = (coefs[:, (order > 0) & (order <= degree)] ** 2).sum(axis=1)
     return coefs[:, 0] / side, rough, coefs[:, order > degree]
+
+
+def _patch(shape: tuple[int, ...]) -> tuple[int, int]:
+    return SMALL if min(shape[-2:]) < SMALL_PICTURE else LARGE
 
 
 def _count(fraction: float, n: int) -> int:
     return min(n, max(LEAST_FLAT, int(fraction * n)))
 
 
-def _patches(plane: np.ndarray, bad: np.ndarray | None, side: int) -> np.ndarray:
+def _patches(plane: np.ndarray, bad: np.ndarray | None, side: int, step: int) -> np.ndarray:
     """Return patches as rows, from all over the plane; without bad pixels if there are enough."""
     missing = [(0, max(0, side - n)) for n in plane.shape]
     plane = np.pad(plane, missing, mode="symmetric")
     windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
-    step = int(np.ceil(np.sqrt(windows.shape[0] * windows.shape[1] / MOST_PATCHES)))
     windows = windows[::step, ::step]
     if bad is None or not bad.any():
         return windows.reshape(-1, side * side)

@@ -1,9 +1,8 @@
-"""Convert pictures to float32 planes with independent noise and to patches, and back."""
+"""Convert pictures to float32 planes with independent noise, and back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,6 @@ from polyspan.arrays import (
     unfilled,
     zeros,
 )
-from polyspan.images.groups import corners
 
 # Largest values that a picture may have as it is: of others the squares would leave float32, or
 # their differences vanish in it.
@@ -29,8 +27,6 @@ LEAST, MOST = 1e-3, 1e6
 FAR = 16
 # Rows of a picture that are mixed at once.
 ROWS_AT_ONCE = 64
-# Most patches in a band, the patches that are processed at once: a few megabytes.
-BAND_PATCHES = 16384
 
 
 @dataclass(frozen=True)
@@ -78,21 +74,34 @@ def as_channels(
     pixels = check_image(image, channel_axis, stack_axis)
     xp = namespace(pixels)
     dtype = result_type(pixels)
-    pixels = xp.permute_dims(pixels, axes_first(pixels.ndim, channel_axis, stack_axis))
-    if channel_axis is None:
-        pixels = pixels[None, ...]
+    pixels = channels_first(pixels, channel_axis, stack_axis)
     if holes is not None:
         pixels = xp.where(holes, zeros((), pixels), pixels)
-    if xp.isdtype(pixels.dtype, "real floating"):
-        bad = math.prod(pixels.shape) - int(xp.count_nonzero(xp.isfinite(pixels)))
-        if bad:
-            advice = "" if holes is None else " outside the mask"
-            raise ValueError(
-                f"{bad} of {math.prod(pixels.shape)} values of the image{advice} are NaN or "
-                "infinite: fill them first, or mark them in the mask of inpaint_image"
-            )
+    check_finite(pixels, "" if holes is None else " outside the mask")
     scaled, scale = _as_float(pixels)
     return scaled, dtype, scale
+
+
+def channels_first(pixels: Array, channel_axis: int | None, stack_axis: int | None = None) -> Array:
+    """Return (n_channels, height, width), or (n_channels, depth, height, width)."""
+    order = axes_first(pixels.ndim, channel_axis, stack_axis)
+    pixels = namespace(pixels).permute_dims(pixels, order)
+    return pixels[None, ...] if channel_axis is None else pixels
+
+
+def check_finite(pixels: Array, where: str = "") -> None:
+    """Raise an error where a picture has values that are no numbers."""
+    xp = namespace(pixels)
+    if not xp.isdtype(pixels.dtype, "real floating"):
+        return
+    # NaN is passed on by both: no array of the size of the picture is made.
+    if math.isfinite(float(xp.max(pixels))) and math.isfinite(float(xp.min(pixels))):
+        return
+    bad = math.prod(pixels.shape) - int(xp.count_nonzero(xp.isfinite(pixels)))
+    raise ValueError(
+        f"{bad} of {math.prod(pixels.shape)} values of the image{where} are NaN or infinite: fill "
+        "them first, or mark them in the mask of inpaint_image"
+    )
 
 
 def without_offset(image: Any, holes: Array | None = None) -> tuple[Array, float]:
@@ -251,67 +260,3 @@ def brightness_basis(n: int) -> np.ndarray:
     basis = np.cos(np.pi * k * (2 * j + 1) / (2 * n)) * np.sqrt(2.0 / n)
     basis[0] = 1.0 / np.sqrt(n)
     return np.asarray(basis, dtype=np.float32)
-
-
-class Canvas:
-    """Cut a plane into patches, and average changed patches to a new plane.
-
-    It keeps running sums of the weighted patches: memory for two planes, for any number of patches.
-
-    Parameters
-    ----------
-    plane : array of shape (height, width)
-        The plane from which patches are cut.
-    side : int
-        Side of a patch, in pixels.
-    step : int
-        Pixels from one patch to the next; the last patches end at the edge of the plane.
-    """
-
-    def __init__(self, plane: np.ndarray, side: int, step: int) -> None:
-        self._windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
-        self.side = side
-        self._top, self._left = (corners(n - 1, step) for n in self._windows.shape[:2])
-        self._total = np.zeros(plane.shape, dtype=np.float32)
-        self._weight = np.zeros(plane.shape, dtype=np.float32)
-
-    @property
-    def n_bands(self) -> int:
-        """Number of bands, each of which holds some rows of patches."""
-        return -(-len(self._top) // self._band)
-
-    @property
-    def _band(self) -> int:
-        return max(1, BAND_PATCHES // len(self._left))
-
-    def bands(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (top corners, patches as rows) until the plane is covered."""
-        for start in range(0, len(self._top), self._band):
-            top = self._top[start : start + self._band]
-            patches = self._windows[np.ix_(top, self._left)]
-            yield top, patches.reshape(len(top) * len(self._left), -1)
-
-    def sample(self, n: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return n patches at random places, or all patches where there are at most n."""
-        height, width = self._windows.shape[:2]
-        if height * width <= n:
-            return self._windows.reshape(height * width, -1)
-        corners = rng.choice(height * width, n, replace=False)
-        chosen = self._windows[corners // width, corners % width]
-        return np.asarray(chosen.reshape(n, -1))
-
-    def add(self, top: np.ndarray, patches: np.ndarray, weights: np.ndarray) -> None:
-        """Add the weighted patches of one band to the sums."""
-        # One pixel of all patches at a time, so that no addition has the same place twice.
-        grid = (patches * weights[:, None]).reshape(len(top), len(self._left), self.side, -1)
-        weight = weights.reshape(len(top), len(self._left))
-        for i in range(self.side):
-            for j in range(self.side):
-                place = np.ix_(top + i, self._left + j)
-                self._total[place] += grid[:, :, i, j]
-                self._weight[place] += weight
-
-    def mean(self) -> np.ndarray:
-        """Return the weighted mean of all patches that cover a pixel; NaN where none does."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self._total / self._weight)
