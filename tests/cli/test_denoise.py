@@ -176,6 +176,49 @@ def test_several_pictures(run, tmp_path, seen):
     np.testing.assert_array_equal(loaded("out/a-denoised.png"), loaded("a-denoised.png"))
 
 
+def test_a_picture_that_fails_does_not_stop_the_others(run, tmp_path):
+    for name in ("a.png", "d.png"):
+        saved(noisy(CLEAN, 10), name)
+    saved(noisy(CLEAN, 10)[:8, :8], "b.png")
+    (tmp_path / "c.png").write_bytes(b"no picture")
+    done = run("denoise", "b.png", "a.png", "c.png", "d.png", "--preset", "fast", "--sigma", "10")
+    assert done.exit_code == 1
+    said = done.output.replace("\n", " ")
+    assert "error: b.png: the image has 8 rows and 8 columns" in said
+    assert "error: c.png is not a picture" in said
+    assert "error: 2 of 4 pictures were not denoised" in said
+    for name in ("a", "d"):
+        assert f"removed: {name}-denoised.png" in said
+        assert loaded(f"{name}-denoised.png").shape == CLEAN.shape
+    assert not (tmp_path / "b-denoised.png").exists()
+    assert run("denoise", "c.png", "b.png").exit_code == 3
+    done = run("denoise", "b.png", "a.png", "--sigma", "10", "--force", "--debug")
+    assert "Traceback" in done.output
+    assert "1 of 2 pictures" in done.output
+
+
+def test_an_interrupt_stops_all(run, tmp_path, monkeypatch):
+    for name in ("a.png", "b.png"):
+        saved(noisy(CLEAN, 10), name)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "denoise_image", interrupted)
+    done = run("denoise", "a.png", "b.png", "--sigma", "10")
+    assert done.exit_code == 130
+    assert done.output.count("error") == 1
+
+
+def test_the_noise_of_reading_out(run, tmp_path, seen):
+    saved(noisy(CLEAN, 10), "photo.png")
+    words = ("photo.png", "--noise", "poisson", "--gain", "2", "--offset", "3", "--force")
+    ran(run, *words, "--read-noise", "0")
+    assert seen[-1][1]["read_noise"] == 0
+    ran(run, *words)
+    assert seen[-1][1]["read_noise"] is None
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -190,6 +233,15 @@ def test_several_pictures(run, tmp_path, seen):
         (("photo.png", "--sigma", "map.png", "-o", "map.png", "--force"), 1, "map of sigma itself"),
         (("photo.png", "--sigma", "3", "--noise", "poisson"), 1, "do not go together"),
         (("photo.png", "--gain", "3"), 1, "need --noise poisson"),
+        (("photo.png", "--read-noise", "3"), 1, "--read-noise need --noise poisson"),
+        (("photo.png", "--noise", "poisson", "--read-noise", "-1"), 2, "'--read-noise'"),
+        (("stack.tif", "--stack", "--noise", "correlated"), 1, "correlated and --stack"),
+        (("photo.png", "--sigma", "1,2,3"), 1, "photo.png: sigma has the shape (3,)"),
+        (
+            ("holes.tif",),
+            1,
+            "holes.tif: 2 of 1280 values are NaN or infinite: fill them first by polyspan inpaint",
+        ),
         (("photo.png", "--noise", "poisson", "--gain", "0"), 1, "--gain 0: need"),
         (("photo.png", "--noise", "pink"), 2, "is not one of"),
         (("photo.png", "--jobs", "0"), 2, "'--jobs'"),
@@ -217,6 +269,9 @@ def test_options_that_do_not_fit(run, tmp_path, words, code, message):
     np.save("words.npy", np.array(["a"]))
     np.save("objects.npy", np.array([{}]), allow_pickle=True)
     tifffile.imwrite("one.tif", noisy(CLEAN, 10))
+    holes = CLEAN.astype(np.float32)
+    holes[3, 4:6] = np.nan
+    tifffile.imwrite("holes.tif", holes)
     tifffile.imwrite("stack.tif", noisy(volume(2), 10), photometric="minisblack")
     tifffile.imwrite("whole.tif", np.ones((2, 20, 20), np.uint32), photometric="minisblack")
     with tifffile.TiffWriter("mixed.tif") as file:

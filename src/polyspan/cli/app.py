@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version
@@ -13,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from polyspan.cli.errors import EXPLAINED, Code, explain, say, short_warnings
+from polyspan.cli.errors import EXPLAINED, Code, say, short_warnings, tell
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -74,10 +73,7 @@ def guard(function: Function) -> Function:
             except (typer.Exit, typer.BadParameter, BrokenPipeError, SystemExit):
                 raise
             except BaseException as error:
-                code, message = explain(error)
-                if options.get("debug"):
-                    traceback.print_exc(file=sys.stderr)
-                say("error", message)
+                code = tell(error, debug=bool(options.get("debug")))
                 raise typer.Exit(int(code)) from None
 
     return guarded  # type: ignore[return-value]

@@ -14,7 +14,7 @@ import typer
 from polyspan.cli import options, pictures, stacks
 from polyspan.cli.app import command
 from polyspan.cli.error_maps import check_map, write_map
-from polyspan.cli.errors import CommandError, report, say
+from polyspan.cli.errors import CommandError, report, say, tell
 from polyspan.cli.jpeg import warning_about
 from polyspan.cli.noise_levels import describe, levels_for, read_levels
 from polyspan.cli.picture import Picture
@@ -59,6 +59,15 @@ Offset = Annotated[
         "--offset", help="Of poisson: the level without signal.", show_default="estimated"
     ),
 ]
+ReadNoise = Annotated[
+    float | None,
+    typer.Option(
+        "--read-noise",
+        help="Of poisson: standard deviation of the noise of reading out, in levels; 0 for none.",
+        show_default="estimated",
+        min=0,
+    ),
+]
 Std = Annotated[
     Path | None,
     typer.Option(
@@ -84,6 +93,7 @@ class Request:
     noise: str
     gain: float | None
     offset: float | None
+    read_noise: float | None
     std: Path | None
     stack: bool
     n_jobs: int
@@ -98,8 +108,13 @@ class Request:
                 f"--sigma and --noise {self.noise} do not go together: the strength of that noise "
                 "is estimated"
             )
-        if self.noise != "poisson" and (self.gain, self.offset) != (None, None):
-            raise CommandError("--gain and --offset need --noise poisson")
+        counts = (self.gain, self.offset, self.read_noise)
+        if self.noise != "poisson" and counts != (None, None, None):
+            raise CommandError("--gain, --offset and --read-noise need --noise poisson")
+        if self.noise == "correlated" and self.stack:
+            raise CommandError(
+                "--noise correlated and --stack do not go together: give slices as single pictures"
+            )
         if self.gain is not None and not self.gain > 0:
             raise CommandError(f"--gain {self.gain:g}: need the levels for one count, more than 0")
         if self.std is not None and len(photos) > 1:
@@ -117,6 +132,7 @@ def denoise(
     noise: Noise = "gaussian",
     gain: Gain = None,
     offset: Offset = None,
+    read_noise: ReadNoise = None,
     std: Std = None,
     stack: Stack = False,
     jobs: Jobs = None,
@@ -127,11 +143,23 @@ def denoise(
 ) -> None:
     """Remove noise from pictures; its strength is estimated where --sigma is not given."""
     request = Request(
-        read_levels(sigma), preset, noise, gain, offset, std, stack, jobs or -1, seed, force, quiet
-    )
+        read_levels(sigma), preset, noise, gain, offset, read_noise, std, stack, jobs or -1, seed,
+        force, quiet,
+    )  # fmt: skip
     request.check(photos)
+    codes = []
     for photo, target in zip(photos, _targets(photos, output, request), strict=True):
-        _denoise(photo, target, request)
+        try:
+            _denoise(photo, target, request)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            # The others may be all right.
+            codes.append(tell(error, debug=debug, about=str(photo)))
+    if codes and len(photos) > 1:
+        say("error", f"{len(codes)} of {len(photos)} pictures were not denoised")
+    if codes:
+        raise typer.Exit(int(codes[0]))
 
 
 def _targets(photos: Sequence[Path], output: Path | None, request: Request) -> list[Path]:
@@ -158,6 +186,7 @@ def _targets(photos: Sequence[Path], output: Path | None, request: Request) -> l
 def _denoise(photo: Path, target: Path, request: Request) -> None:
     picture = stacks.read_stack(photo) if request.stack else pictures.read_picture(photo)
     pictures.check_ending(picture, target)
+    _check_numbers(picture)
     if request.std is not None:
         check_map(request.std, force=request.force)
     levels = levels_for(request.sigma, picture)
@@ -179,6 +208,16 @@ def _denoise(photo: Path, target: Path, request: Request) -> None:
         lines.append(write_map(errors, picture, request.std, force=request.force))
     for line in lines if not request.quiet else ():
         report(line)
+
+
+def _check_numbers(picture: Picture) -> None:
+    """Raise an error where a picture of floats has pixels that are no numbers."""
+    bad = int(np.count_nonzero(~np.isfinite(picture.pixels)))
+    if bad:
+        raise CommandError(
+            f"{picture.path}: {bad} of {picture.pixels.size} values are NaN or infinite: fill them "
+            "first by polyspan inpaint, with a mask that marks them"
+        )
 
 
 def _estimate(picture: Picture) -> float:
@@ -208,6 +247,7 @@ def _values(picture: Picture, levels: float | np.ndarray | None, request: Reques
         noise=request.noise,
         gain=request.gain,
         offset=request.offset,
+        read_noise=request.read_noise,
         stack_axis=picture.stack_axis,
         return_std=request.std is not None,
         random_state=request.seed,

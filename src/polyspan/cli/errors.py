@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,6 +82,15 @@ def explain(error: BaseException) -> tuple[Code, str]:
             "NUMBA_CACHE_DIR to a folder that may be written"
         )
     return Code.BUG, f"unexpected {type(error).__name__}: {error} (--debug shows where)"
+
+
+def tell(error: BaseException, *, debug: bool, about: str = "") -> Code:
+    """Say what went wrong, and with what file unless the message names it; return the exit code."""
+    code, message = explain(error)
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    say("error", message if about in message else f"{about}: {message}")
+    return code
 
 
 def say(kind: str, message: str) -> None:
