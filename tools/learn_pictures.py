@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from polyspan.images.cascade import LEVELS, STRONG, Cascade, passed, rounds_for
+from polyspan.images.cascade import Cascade, passed, rounds_for
 from polyspan.images.grid import Grid
+from polyspan.images.groups import LEVELS, STRONG
 from polyspan.images.learned import Learned
 from polyspan.images.prior import Classifier, PatchPrior
 from polyspan.images.scales import halve, with_coarse_scale

@@ -11,6 +11,7 @@ from polyspan.images.correlated import (
     REACH,
     denoise_correlated,
     is_correlated,
+    is_soft,
     noise_autocovariance,
     noise_like,
     whitener,
@@ -34,6 +35,39 @@ def test_correlated_noise_is_recognised(sigma):
         assert is_correlated(GRAY + sigma * blurred(width))
     enlarged = zoom(WHITE[:100, :120], 2, order=1)
     assert is_correlated(GRAY + sigma * enlarged)
+
+
+@pytest.mark.parametrize("width", [0.8, 1.0, 1.5])
+def test_soft_noise_is_told(width):
+    """White noise is estimated as less than two levels here."""
+    for clean in (GRAY[40:], FLOWER[60:220, 150:310]):
+        noisy = clean + np.float32(15 / 255) * blurred(width, clean.shape)
+        assert is_soft(noisy)
+        with pytest.warns(UserWarning, match="correlated from pixel to pixel"):
+            denoise_image(noisy, preset="fast")
+
+
+ROWS, COLUMNS = np.indices((120, 120)).astype(np.float32)
+HARD = {
+    "photograph": FLOWER[60:220, 150:310],
+    "white noise": GRAY + np.float32(0.1) * WHITE,
+    "noise alone": WHITE,
+    "constant": np.full((120, 120), 0.3, dtype=np.float32),
+    "ramp": ROWS / 120,
+    "waves": np.sin(ROWS) * np.sin(0.7 * COLUMNS),
+    "board": (ROWS // 5 + COLUMNS // 5) % 2,
+    "small": blurred(1.0, (95, 120)),
+}
+
+
+@pytest.mark.parametrize("kind", list(HARD))
+def test_what_is_no_soft_noise(kind):
+    assert not is_soft(HARD[kind])
+
+
+def test_soft_noise_in_a_picture_with_white_parts():
+    flat = np.where(np.arange(240) < 100, 1.3, 0.5).astype(np.float32)
+    assert is_soft(np.clip(flat + 0.05 * blurred(1.0), 0, 1))
 
 
 def test_white_noise_in_small_pictures_is_white():

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan.arrays import to_numpy
 from polyspan.images import denoise_image
-from polyspan.images.job import Split
 from polyspan.images.levels import LEAST_PART, NoiseLevel
 from polyspan.images.planes import as_channels
+from polyspan.images.split import Split
 from support import made_picture, noisy_picture, psnr
 
 RNG = np.random.default_rng(0)
@@ -93,7 +93,8 @@ def test_little_noise_and_none():
         (np.inf, "sigma=inf"),
         (
             [0.1, 0.2],
-            r"shape \(2,\): need one number, 3 numbers, one per channel, or a map of.*6, 7",
+            r"shape \(2,\): need one number, 3 numbers, one per channel, or a map of the "
+            r"shape \(6, 7\) or \(6, 7, 3\)",
         ),
         (np.ones((7, 6)), r"shape \(7, 6\)"),
         (np.ones((6, 7, 1)), r"shape \(6, 7, 1\)"),

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.fft import dct, dctn
 
-from polyspan.arrays import Array, to_numpy
+from polyspan.arrays import Array, namespace, to_numpy
 from polyspan.images.canvas import Canvas
-from polyspan.images.groups import BACK, Pass, Whitening, group_pass, passes_for
+from polyspan.images.groups import BACK, LEVELS, Pass, Whitening, group_pass, passes_for
 from polyspan.images.mosaic import mosaic, step_for
 from polyspan.images.noise import saturated
 from polyspan.images.presets import Preset, no_convergence_warnings
@@ -38,15 +38,21 @@ REACH = 9
 # lower ones hold texture.
 MIDDLE, HIGH, LEAST_RATIO = (16, 19), (24, 30), 0.55
 LEAST_SIDE = 96
+# Noise is soft where detail of these degrees is stronger than so many levels in all but the least
+# blocks, is nearly equal in a quarter of them, is that much stronger than fine detail, and has many
+# frequencies. With these numbers none of 17 clean photographs of BSD68, whole or crops of 160×160
+# pixels, looks so, and none with white noise of 5, 15 or 25 levels.
+DETAIL, SOFT_BLOCKS, SOFT_QUANTILES = (3, 8), 10000, (0.02, 0.25)
+SOFT_LEVEL, EVEN, SOFT_RATIO, BROAD = 6.0, 3.0, 0.1, 0.1
 # No direction of a patch has less than this part of the mean variance of the noise.
 LEAST_VARIANCE = 1e-3
 _PILOT = Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8)
 
 
-def noise_spectrum(plane: Array) -> np.ndarray:
-    """Return the variance of the noise at 16×16 spatial frequencies, from flat blocks."""
+def _blocks(plane: Array, most: int) -> np.ndarray:
+    """Return blocks of 16×16 pixels from all over a plane, without saturated pixels."""
     side = min(SIDE, *plane.shape)
-    small, step = mosaic(plane, side, max(STEP, step_for(plane.shape, side, MOST_BLOCKS)))
+    small, step = mosaic(plane, side, max(STEP, step_for(plane.shape, side, most)))
     plane = to_numpy(small)
     windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
     blocks = windows[::step, ::step].reshape(-1, side, side)
@@ -55,6 +61,13 @@ def noise_spectrum(plane: Array) -> np.ndarray:
         views = np.lib.stride_tricks.sliding_window_view(bad, (side, side))[::step, ::step]
         good = ~views.any(axis=(2, 3)).ravel()
         blocks = blocks[good] if good.sum() >= LEAST_FLAT else blocks
+    return blocks
+
+
+def noise_spectrum(plane: Array) -> np.ndarray:
+    """Return the variance of the noise at 16×16 spatial frequencies, from flat blocks."""
+    blocks = _blocks(plane, MOST_BLOCKS)
+    side = blocks.shape[1]
     power = dctn(blocks.astype(np.float32), axes=(1, 2), norm="ortho") ** 2
     order = np.add.outer(np.arange(side), np.arange(side))
     rough = power[:, (order > 0) & (order <= DEGREE)].sum(axis=1)
@@ -102,6 +115,33 @@ def is_correlated(plane: Array) -> bool:
     of less than 96 pixels in a direction have too few blocks to tell.
     """
     return min(plane.shape) >= LEAST_SIDE and high_ratio(plane) < LEAST_RATIO
+
+
+def is_soft(plane: Array) -> bool:
+    """Return whether a plane has strong noise that is too soft to be seen at high frequencies.
+
+    Where noise was blurred by .8 pixels or more, what is left at the highest frequencies is as weak
+    as the rounding of a clean picture. But it is equally strong everywhere, as texture hardly is:
+    no block is flat, and a quarter of all have nearly as little detail of some pixels as the
+    flattest. A pattern that repeats has few frequencies.
+    """
+    span = float(namespace(plane).max(plane) - namespace(plane).min(plane))
+    if min(plane.shape) < LEAST_SIDE or span == 0:
+        return False
+    blocks = _blocks(plane, SOFT_BLOCKS)
+    power = dctn(blocks.astype(np.float32), axes=(1, 2), norm="ortho") ** 2
+    order = np.add.outer(np.arange(SIDE), np.arange(SIDE))
+    detail = power[:, (order >= DETAIL[0]) & (order <= DETAIL[1])]
+    energy = detail.mean(axis=1)
+    least, quarter = np.quantile(energy, SOFT_QUANTILES)
+    flat = energy <= np.quantile(energy, FLAT_FRACTION)
+    each, fine = detail[flat].mean(axis=0), power[flat][:, order >= MIDDLE[0]].mean()
+    return bool(
+        least > (SOFT_LEVEL / LEVELS * span) ** 2
+        and quarter < EVEN * least
+        and fine < SOFT_RATIO * each.mean()
+        and np.median(each) > BROAD * each.mean()
+    )
 
 
 def high_ratio(plane: Array) -> float:

@@ -51,7 +51,7 @@ def _is_correlated(channels: Array, sigmas: np.ndarray) -> bool:
         plane = channels[c, ...]
         # Slight noise is often the rounding of a picture that has none.
         seen = sigma > LEAST_LEVEL / LEVELS * float(xp.max(plane) - xp.min(plane))
-        if seen and correlated.is_correlated(plane):
+        if (seen and correlated.is_correlated(plane)) or correlated.is_soft(plane):
             return True
     return False
 

@@ -127,9 +127,10 @@ def _as_levels(
         found = levels.transpose(order)
     else:
         per_channel = "" if channel_axis is None else f", {n_channels} numbers, one per channel,"
+        shapes = f"{one}" if channel_axis is None else f"{one} or {whole}"
         raise ValueError(
             f"sigma has the shape {levels.shape}: need one number{per_channel} or a map of the "
-            f"shape {one}"
+            f"shape {shapes}"
         )
     found = found.astype(np.float64)
     if not (np.isfinite(found).all() and (found >= 0).all()):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
@@ -15,77 +14,53 @@ MOST_COLOURS = 4
 BLUR = 0.7
 #: A sample's largest eigenvalue may exceed the limit that it has for many bands and pixels.
 SLACK = 1.02
-#: Least noise of a band, as a part of the noise of all.
-LEAST_SCALE = 1e-3
 #: Pixels whose spectra are held in double precision at once.
 CHUNK = 16384
 
 
-@dataclass(frozen=True)
-class SpectralSubspace:
-    """An orthonormal basis of the spectra, for bands divided by their noise."""
+class SpectralSubspace(NamedTuple):
+    """An orthonormal basis of the spectra of a picture, around their mean."""
 
     basis: np.ndarray
     """(rank, n_bands), orthonormal rows, the strongest first."""
     mean: np.ndarray
     """(n_bands,), the mean spectrum."""
-    scales: np.ndarray
-    """(n_bands,), the noise of each band divided by `sigma`."""
-    sigma: float
-    """Standard deviation of the white noise of all planes."""
-
-    def to_planes(self, cube: np.ndarray) -> np.ndarray:
-        """Return the coordinates of all spectra, as planes (rank, height, width)."""
-        mixing = self.basis / self.scales
-        planes = np.tensordot(mixing, cube, axes=1)
-        planes -= (mixing @ self.mean)[:, None, None]
-        return np.asarray(planes, dtype=np.float32)
-
-    def to_cube(self, planes: np.ndarray) -> np.ndarray:
-        """Return the cube (n_bands, height, width) of given planes."""
-        cube = np.tensordot((self.basis * self.scales).T, planes, axes=1)
-        cube += self.mean[:, None, None]
-        return np.asarray(cube, dtype=np.float32)
 
 
-def spectral_basis(cube: np.ndarray, sigma: Any) -> SpectralSubspace:
+def spectral_basis(cube: np.ndarray, sigma: float) -> SpectralSubspace:
     """Find the subspace of the spectra of a hyperspectral picture with white noise.
 
-    Bands are divided by their noise. A slight blur of each lowers the noise more than the picture;
-    eigenvectors of the covariance of the blurred bands are kept where the eigenvalue is above the
-    largest that noise alone has (Marchenko and Pastur), at least one.
+    A slight blur of each band lowers the noise more than the picture; eigenvectors of the
+    covariance of the blurred bands are kept where the eigenvalue is above the largest that noise
+    alone has (Marchenko and Pastur), at least one.
 
     Parameters
     ----------
     cube : array of shape (n_bands, height, width)
         float32.
-    sigma : float or array-like of shape (n_bands,)
-        Standard deviation of the noise, of all bands or of each.
+    sigma : float
+        Standard deviation of the noise of all bands.
 
     Returns
     -------
     subspace : SpectralSubspace
-        Planes made by it have white noise with the standard deviation ``subspace.sigma``. Denoise
-        each of them as a picture of its own: groups found on the first fit the others less well.
+        Planes made by it have white noise of the same strength. Denoise each of them as a picture
+        of its own: groups found on the first fit the others less well.
 
     Notes
     -----
     Memory beyond the cube: one float32 copy.
     """
     n_bands, height, width = cube.shape
-    sigmas = np.broadcast_to(np.asarray(sigma, dtype=np.float64), (n_bands,))
-    level = float(np.sqrt(np.mean(sigmas**2)))
-    # A band without noise would be divided by zero.
-    scales = np.maximum(sigmas / level, LEAST_SCALE) if level > 0 else np.ones(n_bands)
     rows = np.empty((n_bands, height * width), dtype=np.float32)
     mean = np.empty(n_bands)
     for b, band in enumerate(cube):
         mean[b] = band.mean(dtype=np.float64)
-        rows[b] = (gaussian_filter(band - np.float32(mean[b]), BLUR) / scales[b]).ravel()
+        rows[b] = gaussian_filter(band - np.float32(mean[b]), BLUR).ravel()
     values, vectors = np.linalg.eigh(_covariance(rows))
-    rank = int((values > level**2 * _largest_of_noise(n_bands, height, width)).sum())
+    rank = int((values > sigma**2 * _largest_of_noise(n_bands, height, width)).sum())
     basis = np.ascontiguousarray(vectors[:, ::-1][:, : max(1, rank)].T)
-    return SpectralSubspace(basis, mean, scales, level)
+    return SpectralSubspace(basis, mean)
 
 
 def _covariance(rows: np.ndarray) -> np.ndarray:
