@@ -58,9 +58,10 @@ def denoise_image(
         differences of channels are denoised; similar patches are found by brightness. With more
         than four channels the subspace of their spectra is found first.
     noise : {"gaussian", "poisson", "correlated"}, default="gaussian"
-        "gaussian": independent from pixel to pixel. A warning is given where it does not look so.
-        "correlated": as after a blur, demosaicing or resizing; its spectrum is estimated from flat
-        parts of the picture, and `sigma` must be None. After JPEG "gaussian" is better. "poisson":
+        "gaussian": independent from pixel to pixel. Where `sigma` is None, a warning is given if it
+        does not look so. "correlated": as after a blur, demosaicing or resizing; its spectrum is
+        estimated from flat parts of the picture, and `sigma` and `model` must be None. All presets
+        do the same then. Single pictures only. After JPEG "gaussian" is better. "poisson":
         it grows with the signal, as counts do. The picture is transformed so that its noise is
         even, and back without bias; integers are not divided by anything, and `sigma` must be None.
     gain, offset, read_noise : float, default=None
@@ -73,11 +74,14 @@ def denoise_image(
         have nothing in common. None: there is one picture.
     model : SubspaceMixture, "own" or None, default=None
         What patches are compared with. A mixture fitted to patches of one plane without noise, as
-        `extract_patches` returns them. "own": a mixture that is learned from the picture. None:
-        what was learned from photographs; but a mixture of its own for a picture that is unlike
-        them, as patterns of two colours are, or that has less noise than they were learned with.
+        `extract_patches` returns them, in the units of the picture: it needs noise that is equally
+        strong everywhere, and at most four channels. "own": a mixture that is learned from the
+        picture. None: what was learned from photographs; but a mixture of its own for a picture
+        that is unlike them, as patterns of two colours are, or that has less noise than they were
+        learned with.
     return_std : bool, default=False
-        Whether to return the expected error of each pixel as well. Not for volumes.
+        Whether to return the expected error of each pixel as well. Not for volumes. Pictures with
+        correlated noise, or with a mixture of their own, are denoised twice for it.
     random_state : int, RandomState instance or None, default=0
         Seed of the choice of patches to learn from, and of the starts, for `model="own"`.
     n_jobs : int or None, default=None
