@@ -144,3 +144,10 @@ def test_errors_cannot_be_had_without_the_shipped_file(monkeypatch):
     for options in ({}, {"model": "own"}, {"noise": "correlated"}):
         with pytest.raises(ValueError, match=r"return_std=True needs the file learned\.npz"):
             denoise_image(NOISY, return_std=True, **options)
+
+
+def test_pictures_that_are_masked_are_refused():
+    for dtype in (np.int32, np.float32, np.float64):
+        image = np.ma.masked_array((1e6 + 99 * CLEAN).astype(dtype), np.ones(CLEAN.shape, bool))
+        with pytest.raises(ValueError, match="the image is a masked array"):
+            denoise_image(image)

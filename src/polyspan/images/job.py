@@ -22,7 +22,7 @@ from polyspan.images.planes import (
     as_channels,
     as_fractions,
     as_image,
-    as_pixels,
+    check_image,
     result_type,
     without_offset,
 )
@@ -76,16 +76,16 @@ class Job:
         share: Share,
     ) -> Any:
         """Return a denoised picture, with `return_std` also the expected error of each pixel."""
-        given, offset = as_pixels(image), 0.0
         if self.return_std and learned() is None:
             raise ValueError(
                 f"return_std=True needs the file {FILE} of polyspan.images, which is missing: "
                 "install polyspan again, or leave return_std out"
             )
-        image = given
-        if not isinstance(self.model, SubspaceMixture):
-            image, offset = without_offset(given)
-        channels, _, scale = as_channels(image, channel_axis, stack_axis=stack_axis)
+        given = check_image(image, channel_axis, stack_axis)
+        # A model of the user knows patches with the offset.
+        keep = isinstance(self.model, SubspaceMixture)
+        moved, offset = (given, 0.0) if keep else without_offset(given)
+        channels, _, scale = as_channels(moved, channel_axis, stack_axis=stack_axis)
         dtype = result_type(given)
         side = patch_side(self.model) if isinstance(self.model, SubspaceMixture) else 8
         # Groups, and the stage that knows errors, have patches of their own.
