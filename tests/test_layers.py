@@ -12,8 +12,8 @@ ROOT = Path(polyspan.__file__).parent
 LAYERS = [
     "_interrupts", "_sklearn", "arrays", "inputs", "geometry", "metrics", "datasets", "files",
     "checks", "progress", "data", "union", "batch", "kernel", "kernels", "mixture",
-    "model_selection", "baselines", "clustering", "images", "plotting", "compare", "saved_types",
-    "saved_archive", "persistence", "cli",
+    "tables", "model_selection", "baselines", "clustering", "images", "plotting", "compare",
+    "saved_types", "saved_archive", "persistence", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"_sklearn", "arrays", "inputs", "geometry"},

@@ -11,7 +11,8 @@ with ended_by_interrupt(is_command()):
     from polyspan.clustering import SubspaceClustering
     from polyspan.compare import Comparison, compare
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
-    from polyspan.mixture import SubspaceImputer, SubspaceMixture
+    from polyspan.mixture import SubspaceMixture
+    from polyspan.tables import SubspaceImputer, missing_summary, pool_estimates
     from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 if TYPE_CHECKING:
@@ -41,8 +42,10 @@ __all__ = [
     "kernels",
     "load_model",
     "metrics",
+    "missing_summary",
     "model_selection",
     "plotting",
+    "pool_estimates",
     "save_model",
 ]
 

@@ -278,7 +278,8 @@ def warn_about_rank(ritz: Array, s: int, size: int, *, centred: bool) -> None:
         )
 
 
-_OWN_MODULES = ("polyspan.", "sklearn.base")
+# Pipelines and `set_output` call estimators through many modules of these.
+_OWN_MODULES = ("polyspan.", "sklearn.", "joblib.")
 
 
 def warn_unconverged(message: str) -> None:
@@ -287,7 +288,7 @@ def warn_unconverged(message: str) -> None:
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first caller outside this package and scikit-learn's wrapper around `fit`."""
+    """Warn at the first caller outside this package, scikit-learn and joblib."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OWN_MODULES):
         frame = frame.f_back

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan import saved_types
+from polyspan._sklearn import is_pandas_na
 from polyspan.arrays import is_numpy
 from polyspan.checks import import_optional
 from polyspan.files import atomic_write, check_target
@@ -25,6 +26,7 @@ from polyspan.saved_archive import (
     with_manifest,
     with_tree,
 )
+from polyspan.tables import SubspaceImputer
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "model_bytes", "model_info", "save_model"]
 
@@ -165,9 +167,34 @@ def _check_steps(pipeline: Pipeline) -> None:
         check_is_fitted(step)
 
 
+def _check_columns(model: SubspaceImputer) -> None:
+    """Refuse an imputer of columns whose names or levels a file cannot hold."""
+    types = model.feature_types if isinstance(model.feature_types, dict) else {}
+    names = [*(one.name for one in model._features), *types]
+    for name in names:
+        if type(name) not in (str, int):
+            raise TypeError(
+                f"cannot save this SubspaceImputer: {name!r}, the name of a column, is of type "
+                f"{type(name).__name__}, and a model file holds names that are text or whole "
+                "numbers: rename the columns, and fit again"
+            )
+    for one in model._features:
+        for level in (*one.levels, *one.type.categories):
+            if type(level) not in (str, int, float, bool):
+                raise TypeError(
+                    f"cannot save this SubspaceImputer: column {one.name!r} has the value "
+                    f"{level!r} of type {type(level).__name__}, and a model file holds text and "
+                    "numbers: convert the column to text, and fit again"
+                )
+
+
 def _bare(model: Any) -> Any:
     """Return a copy without what a file cannot hold: callbacks, lazy labels, a folder of caches."""
     bare = copy.copy(model)  # without lazy labels
+    if isinstance(bare, SubspaceImputer):
+        _check_columns(bare)
+        if is_pandas_na(bare.missing_values):  # which is the same there
+            bare.missing_values = None
     for name in _CALLBACK_ATTRIBUTES:
         bare.__dict__.pop(name, None)
     if isinstance(bare, Pipeline):

@@ -17,7 +17,7 @@ import scipy.sparse
 from sklearn import decomposition, feature_selection, impute, preprocessing
 from sklearn.pipeline import Pipeline
 
-from polyspan import baselines, clustering, kernel, mixture, union
+from polyspan import baselines, clustering, kernel, mixture, tables, union
 from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitting import KernelRun
 from polyspan.kernel.functions import Kernel
@@ -25,6 +25,17 @@ from polyspan.kernel.gram import ExactUnion
 from polyspan.kernel.nystrom import NystromMap
 from polyspan.kernel.prediction import LowRankUnion
 from polyspan.mixture.filling import Fill, Scaling
+from polyspan.tables.column_types import ColumnType
+from polyspan.tables.components import Components
+from polyspan.tables.donors import Donors
+from polyspan.tables.encoding import Column, Encoding
+from polyspan.tables.features import Feature
+from polyspan.tables.filling import SubspaceModel
+from polyspan.tables.forests import Forest
+from polyspan.tables.gaussian import Gaussian
+from polyspan.tables.margins import Margin
+from polyspan.tables.model import TableModel
+from polyspan.tables.second_stage import SecondStage
 from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
 from polyspan.union.streaming import Stream
@@ -36,6 +47,7 @@ ESTIMATORS: dict[str, type] = {
         for family in (union, kernel, mixture, clustering)
         for name in family.__all__
     },
+    "polyspan.SubspaceImputer": tables.SubspaceImputer,
     **{f"polyspan.baselines.{name}": getattr(baselines, name) for name in baselines.__all__},
 }
 #: What a file may hold at its top besides: it ends in one of these estimators.
@@ -58,17 +70,29 @@ TRANSFORMERS: dict[str, type] = {
 }  # fmt: skip
 #: What fitted estimators are made of.
 _PARTS: dict[str, type] = {
+    "polyspan.parts.Column": Column,
+    "polyspan.parts.ColumnType": ColumnType,
+    "polyspan.parts.Components": Components,
+    "polyspan.parts.Donors": Donors,
+    "polyspan.parts.Encoding": Encoding,
     "polyspan.parts.ExactUnion": ExactUnion,
+    "polyspan.parts.Feature": Feature,
     "polyspan.parts.Fill": Fill,
+    "polyspan.parts.Forest": Forest,
+    "polyspan.parts.Gaussian": Gaussian,
     "polyspan.parts.Kernel": Kernel,
     "polyspan.parts.KernelRun": KernelRun,
     "polyspan.parts.KernelSubspaces": KernelSubspaces,
     "polyspan.parts.LowRankUnion": LowRankUnion,
+    "polyspan.parts.Margin": Margin,
     "polyspan.parts.Memory": Memory,
     "polyspan.parts.Merge": Merge,
     "polyspan.parts.NystromMap": NystromMap,
     "polyspan.parts.Scaling": Scaling,
+    "polyspan.parts.SecondStage": SecondStage,
     "polyspan.parts.Stream": Stream,
+    "polyspan.parts.SubspaceModel": SubspaceModel,
+    "polyspan.parts.TableModel": TableModel,
     "sklearn.preprocessing.KernelCenterer": preprocessing.KernelCenterer,
 }
 _ARRAYS: dict[str, type] = {

@@ -139,8 +139,6 @@ WITH_TEXT = {
     "RobustMiCUSaL": lambda T: RobustMiCUSaL(2, 2).fit(T),
     "partial_fit": lambda T: MiCUSaL(2, 2).partial_fit(T),
     "SubspaceMixture": lambda T: SubspaceMixture(2, 2).fit(T),
-    "SubspaceImputer": lambda T: SubspaceImputer(1, 2).fit(T),
-    "of zeros": lambda T: SubspaceImputer(1, 2, missing_values=0).fit(T),
     "MCKUSaL": lambda T: MCKUSaL(2, 2).fit(T),
     "KernelKMeans": lambda T: baselines.KernelKMeans(2).fit(T),
     "choose_size": lambda T: model_selection.choose_size(T, 2, 2),
@@ -244,3 +242,11 @@ def test_wrong_parameters_get_the_message_of_scikit_learn(name, call, value):
 def test_methods_that_are_no_estimators(methods):
     with pytest.raises(TypeError, match=r"methods holds .* which is no estimator"):
         compare(X, methods)
+
+
+@FRAMES
+@pytest.mark.parametrize("mark", [np.nan, 0])
+def test_an_imputer_takes_a_column_of_text(frame, mark):
+    mixed = table(frame, city=["Rome", "Oslo"] * 20)
+    model = SubspaceImputer(1, 2, missing_values=mark).fit(mixed)
+    assert model.feature_types_["city"] == "category"

@@ -65,6 +65,7 @@ SPACES = {
     },
     polyspan.SubspaceImputer: {
         "n_subspaces": ("auto", 1, 2), "subspace_dim": ("auto", 1, 2), "n_fits": (1,),
+        "method": ("auto", "subspaces"),
         "add_indicator": (True, False), "keep_empty_features": (True, False),
     },
     polyspan.SubspaceClustering: {

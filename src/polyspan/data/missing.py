@@ -77,7 +77,7 @@ def recurring_patterns(missing: Array) -> tuple[Array | None, Array | None]:
     """
     if not is_host(missing):
         return None, None
-    keys = _mask_keys(missing)
+    keys = mask_keys(missing)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     if len(first) * SAMPLES_PER_PATTERN > len(keys):
         return None, None
@@ -85,7 +85,7 @@ def recurring_patterns(missing: Array) -> tuple[Array | None, Array | None]:
     return moved_to(inverse.astype(np.int64), missing), shared
 
 
-def _mask_keys(mask: Array) -> np.ndarray:
+def mask_keys(mask: Array) -> np.ndarray:
     """Return one key per row; rows with equal masks have equal keys."""
     packed = np.packbits(to_numpy(mask), axis=1)
     return np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1])))[:, 0]
@@ -162,7 +162,7 @@ def find_patterns(values: Array, observed: Array) -> Patterns:
         complete = xp.all(observed, axis=1)
         recurring = (xp.nonzero(complete)[0],)
         return Patterns(values, as_numbers, recurring, xp.nonzero(~complete)[0])
-    _, inverse, counts = np.unique(_mask_keys(observed), return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(mask_keys(observed), return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
     firsts = np.cumsum(counts) - counts
     recurring = tuple(

@@ -1,6 +1,5 @@
-"""Mixtures of low-rank Gaussians, and an imputer that fills tables with them."""
+"""Mixtures of low-rank Gaussians."""
 
-from polyspan.mixture.imputer import SubspaceImputer
 from polyspan.mixture.mixture import SubspaceMixture
 
-__all__ = ["SubspaceImputer", "SubspaceMixture"]
+__all__ = ["SubspaceMixture"]

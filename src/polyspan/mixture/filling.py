@@ -91,6 +91,19 @@ class Fill:
         spread = np.sqrt(variance) * self.scaling.scale
         return np.asarray(np.where(np.isnan(X) & varies, spread, 0.0))
 
+    def draw_scores(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """Draw the missing entries, minus their expectation and divided by their spread.
+
+        One of the models is taken. The entries of a row are correlated as it says.
+        """
+        if not self.models:
+            return rng.standard_normal(X.shape)
+        model = self.models[rng.randint(len(self.models))]
+        gaussians = gaussians_of(model)
+        draw = partial(_entry_scores, gaussians, rng)
+        standardised = self.scaling.standardise(X)
+        return np.asarray(per_row(standardised, model.mean_, gaussians, draw)[0])
+
     def calibration(self, standardised: np.ndarray, hidden: np.ndarray) -> float:
         """Return the ratio of squared errors to predicted variances of hidden entries."""
         rows = np.unique(np.linspace(0, len(standardised) - 1, CALIBRATION_ROWS).astype(int))
@@ -140,3 +153,28 @@ def _entry_variances(gaussians: Gaussians, posterior: Posterior) -> tuple[np.nda
         first += own * mean
         second += own * (mean * mean + variances + gaussians.noise[p])
     return (np.maximum(second - first * first, 0),)
+
+
+def _entry_scores(
+    gaussians: Gaussians, rng: np.random.RandomState, posterior: Posterior
+) -> tuple[np.ndarray]:
+    """Draw every entry given the observed ones, as a standard score; 0 for complete rows."""
+    if posterior.group is None:
+        return (np.zeros_like(posterior.values),)
+    responsibilities = soft_assign(posterior.joint)[0]
+    below = np.cumsum(responsibilities, axis=1) < rng.uniform(size=(len(responsibilities), 1))
+    chosen = np.minimum(below.sum(axis=1), len(gaussians.noise) - 1)
+    expected = np.zeros_like(posterior.values)
+    drawn = np.zeros_like(posterior.values)
+    for p, W in enumerate(gaussians.factors):
+        mean = gaussians.means[p] + posterior.factors[p] @ gaussians.bases[p].T
+        expected += responsibilities[:, p : p + 1] * mean
+        own = np.flatnonzero(chosen == p)
+        covariances = posterior_covariances(posterior.group, gaussians, p).transpose(2, 0, 1)
+        roots = np.linalg.cholesky(covariances.astype(np.float64))
+        roots = np.broadcast_to(roots, (len(chosen), *roots.shape[1:]))[own]
+        steps = np.matmul(roots, rng.standard_normal((len(own), W.shape[1], 1)))[..., 0]
+        noise = np.sqrt(gaussians.noise[p]) * rng.standard_normal((len(own), len(W)))
+        drawn[own] = mean[own] + steps @ W.T + noise
+    spread = np.sqrt(_entry_variances(gaussians, posterior)[0])
+    return ((drawn - expected) / np.maximum(spread, 1e-12),)

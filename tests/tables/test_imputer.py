@@ -31,7 +31,6 @@ def test_observed_entries_stay_and_holes_are_well_filled():
     seen = ~np.isnan(HOLES)
     assert np.array_equal(filled[seen], HOLES[seen])
     assert np.array_equal(imputer.transform(HOLES), filled)
-    assert imputer.n_subspaces_ == 1
     assert rmse(filled, X, ~seen) < 0.4
     assert imputer.held_out_error_ < 0.5
     assert np.array_equal(imputer.transform(X), X)

@@ -1,0 +1,172 @@
+"""Columns of a table as columns of numbers: standardised, ranks, and dummies of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from polyspan.mixture.filling import Scaling
+from polyspan.tables.margins import Margin, level_probabilities
+
+#: Standardised entries are no farther from 0: squares of farther ones may overflow.
+FARTHEST = 1e8
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table, and its place among the encoded ones."""
+
+    start: int
+    stop: int
+    n_levels: int
+    """Number of levels of a discrete column, whose entries are 0, 1, …; 0 for numbers."""
+    margin: Margin | None
+    """Of numbers and ordered levels; None for categories, which are encoded as dummies."""
+    frequencies: np.ndarray
+    """Of the levels; empty for numbers."""
+    reference: int = 0
+    """The most frequent category, which has no dummy."""
+
+    @property
+    def block(self) -> slice:
+        """The encoded columns."""
+        return slice(self.start, self.stop)
+
+    @property
+    def dummies(self) -> np.ndarray:
+        """The levels that have a dummy, in their order."""
+        return np.delete(np.arange(self.n_levels), self.reference)
+
+    def targets(self, entries: np.ndarray, standardised: np.ndarray) -> np.ndarray:
+        """Return what is predicted: standardised numbers (n, 1), or indicators of levels (n, L)."""
+        if not self.n_levels:
+            return standardised[:, None]
+        return np.asarray(entries[:, None] == np.arange(self.n_levels), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the columns of a table become encoded columns.
+
+    A number is one column: standardised, or as a normal score. An ordered level, or one of two,
+    is one column too. A category is one dummy for each level but the most frequent one.
+    """
+
+    columns: tuple[Column, ...]
+    scaling: Scaling
+    """Of the encoded columns."""
+
+    @classmethod
+    def of(cls, table: np.ndarray, n_levels: Sequence[int], ordered: Sequence[bool]) -> Encoding:
+        """Learn the encoding of a table of float64 with NaN, without constant columns."""
+        columns: list[Column] = []
+        place = 0
+        for entries, levels, in_order in zip(table.T, n_levels, ordered, strict=True):
+            seen = entries[~np.isnan(entries)]
+            single = levels <= 2 or in_order
+            frequencies = np.bincount(seen.astype(int), minlength=levels) if levels else seen[:0]
+            columns.append(
+                Column(
+                    place,
+                    place + (1 if single else levels - 1),
+                    levels,
+                    Margin.of(seen) if single else None,
+                    frequencies / max(1, len(seen)),
+                    0 if single else int(np.argmax(frequencies)),
+                )
+            )
+            place = columns[-1].stop
+        partial = cls(tuple(columns), Scaling.of(np.zeros((1, place))))
+        return cls(tuple(columns), Scaling.of(partial.raw(table)))
+
+    @property
+    def blocks(self) -> list[slice]:
+        """The encoded columns of each column."""
+        return [column.block for column in self.columns]
+
+    def raw(self, table: np.ndarray) -> np.ndarray:
+        """Return encoded columns in their own units."""
+        out = np.empty((len(table), self.columns[-1].stop))
+        for entries, column in zip(table.T, self.columns, strict=True):
+            if column.margin is not None:
+                out[:, column.start] = entries
+            else:
+                found = (entries[:, None] == column.dummies).astype(np.float64)
+                out[:, column.block] = np.where(np.isnan(entries)[:, None], np.nan, found)
+        return out
+
+    def standardised(self, table: np.ndarray) -> np.ndarray:
+        """Return encoded columns, standardised; new entries may be far from all that was seen."""
+        return np.asarray(np.clip(self.scaling.standardise(self.raw(table)), -FARTHEST, FARTHEST))
+
+    def scores(self, table: np.ndarray, standardised: np.ndarray) -> np.ndarray:
+        """Return encoded columns as normal scores; dummies stay standardised."""
+        out = standardised.copy()
+        for entries, column in zip(table.T, self.columns, strict=True):
+            if column.margin is not None:
+                out[:, column.start] = column.margin.to_scores(entries)
+        return out
+
+    def centre(self, j: int) -> np.ndarray:
+        """Return the prediction of column j that knows nothing of the row."""
+        column = self.columns[j]
+        return column.frequencies if column.n_levels else np.zeros(1)
+
+    def unscaled(self, j: int, standardised: np.ndarray) -> np.ndarray:
+        """Return standardised values of column j in its own units."""
+        block = self.columns[j].block
+        return np.asarray(standardised * self.scaling.scale[block] + self.scaling.mean[block])
+
+    def from_standardised(self, j: int, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Return a prediction of column j, as its targets are, from standardised expectations."""
+        column = self.columns[j]
+        if not column.n_levels:
+            return mean
+        values = self.unscaled(j, mean)
+        if column.margin is None:
+            return self._category(column, values)
+        scale = self.scaling.scale[column.start]
+        cuts = np.arange(column.n_levels - 1) + 0.5
+        return level_probabilities(values[:, 0], variance[:, 0] * scale**2, cuts)
+
+    def from_scores(self, j: int, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Return the same from expected scores."""
+        column = self.columns[j]
+        if column.margin is None:
+            return self._category(column, self.unscaled(j, mean))
+        if column.n_levels:
+            below = np.cumsum(column.frequencies)[:-1]
+            cuts = ndtri(np.clip(below, 1e-6, 1 - 1e-6))
+            return level_probabilities(mean[:, 0], variance[:, 0], cuts)
+        expected = column.margin.expectation(mean[:, 0], variance[:, 0])
+        one = column.start
+        return np.asarray((expected - self.scaling.mean[one]) / self.scaling.scale[one])[:, None]
+
+    def to_standardised(self, j: int, prediction: np.ndarray) -> np.ndarray:
+        """Return a prediction of column j as expected values of its encoded columns."""
+        column = self.columns[j]
+        if not column.n_levels:
+            return prediction
+        if column.margin is None:
+            values = prediction[:, column.dummies]
+        else:
+            values = prediction @ np.arange(column.n_levels)[:, None]
+        block = column.block
+        return np.asarray((values - self.scaling.mean[block]) / self.scaling.scale[block])
+
+    @staticmethod
+    def _category(column: Column, values: np.ndarray) -> np.ndarray:
+        """Return probabilities of all levels, from those of the dummies."""
+        out = np.empty((len(values), column.n_levels))
+        out[:, column.dummies] = values
+        out[:, column.reference] = 1.0 - values.sum(axis=1)
+        return normalised(out)
+
+
+def normalised(probabilities: np.ndarray) -> np.ndarray:
+    """Return rows that are not negative and sum to 1."""
+    clipped = np.clip(probabilities, 1e-6, None)
+    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))

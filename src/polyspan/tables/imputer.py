@@ -1,0 +1,255 @@
+"""SubspaceImputer: fills the missing entries of a table, as scikit-learn's imputers do."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.impute import MissingIndicator
+from sklearn.utils import check_random_state
+
+from polyspan._sklearn import Interval, MissingValues, StrOptions, fit_context, plain_settings
+from polyspan.checks import first_ten, warn_user
+from polyspan.progress import FitProgress
+from polyspan.tables.features import Feature
+from polyspan.tables.filling import fit_model
+from polyspan.tables.frames import is_frame
+from polyspan.tables.model import TableModel
+from polyspan.tables.reading import Table, read_table, takes_nan
+from polyspan.tables.results import ImputerResults
+
+#: A column whose entries are predicted no better than this, relative to its mean or to its
+#: frequencies, is named in a warning.
+NOT_BETTER = 0.99
+
+
+class SubspaceImputer(ImputerResults):
+    """Fill the missing entries of a table of numbers, categories and dates.
+
+    It can replace scikit-learn's `KNNImputer` and `IterativeImputer`. Every column is predicted
+    from the others, in three ways: by a Gaussian of the columns; by a Gaussian of their ranks,
+    which suits skewed columns; and by trees, for what is not linear. How far each is trusted is
+    decided for every column by predicting observed entries as if they were missing. Tables of many
+    columns are filled by a mixture of subspaces of low dimension (`SubspaceMixture`) instead.
+
+    Parameters
+    ----------
+    n_subspaces : int or "auto", default="auto"
+        Number of subspaces of a mixture, which fills the table then. "auto": a mixture is used for
+        tables of many columns only, and hidden entries choose its sizes.
+    subspace_dim : int or "auto", default="auto"
+        Dimension of each subspace.
+    method : {"auto", "subspaces"}, default="auto"
+        "auto": with trees where they take less than about a minute. "subspaces": without, which
+        takes a tenth of the time.
+    feature_types : "auto", dict or list, default="auto"
+        What the columns are: "number", "integer", "boolean", "category", "ordered" (category),
+        "date", "duration", or "skip" for columns that are passed through. A dict from names or
+        positions for some columns, or a list for all. "auto": as their types and values say; all
+        columns of an array are numbers.
+    n_fits : int, default=3
+        Number of mixtures, from different starts, whose predictions are averaged.
+    missing_values : int, float, np.nan, None or pandas.NA, default=np.nan
+        What marks a missing entry; each of the last three stands for all three.
+    add_indicator : bool, default=False
+        Add columns that say where entries were missing, as `MissingIndicator` does.
+    keep_empty_features : bool, default=False
+        Keep columns without any observed entry instead of dropping them; numbers are filled with
+        0, and others, such as text, stay missing.
+    random_state : int, RandomState instance or None, default=0
+        Seed of what is chosen at random: rows, trees, hidden entries, starts.
+
+    Attributes
+    ----------
+    feature_types_ : dict
+        What every column is taken to be, by name or position.
+    column_errors_ : dict
+        Error of the filled columns, measured on observed entries that were predicted as if they
+        were missing; relative to the mean of the column (root mean squared error), or to its
+        frequencies (root of the Brier score). 1: no better than these.
+    held_out_error_ : float
+        Root mean square of these.
+    n_subspaces_, subspace_dim_ : int
+        The sizes that were used. One subspace of the largest dimension is a Gaussian.
+    indicator_ : MissingIndicator or None
+        Adds the columns of `add_indicator`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    See Also
+    --------
+    missing_summary : what is missing, and where.
+    pool_estimates : one estimate from several filled tables.
+    SubspaceMixture : the mixture, with all its settings.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polyspan import SubspaceImputer
+    >>> table = pd.DataFrame({"cm": [150, 160, None, 180, 190, 170, 155, 185] * 4,
+    ...                       "size": ["S", "S", "L", "L", "L", None, "S", "L"] * 4})
+    >>> filled = SubspaceImputer().fit_transform(table)
+    >>> int(filled.isna().sum().sum())
+    0
+    """
+
+    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+        "n_subspaces": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "subspace_dim": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "method": [StrOptions({"auto", "subspaces"})],
+        "feature_types": [StrOptions({"auto"}), dict, "array-like"],
+        "n_fits": [Interval(Integral, 1, None, closed="left")],
+        "missing_values": [MissingValues()],
+        "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_subspaces: int | str = "auto",
+        subspace_dim: int | str = "auto",
+        *,
+        method: str = "auto",
+        feature_types: Any = "auto",
+        n_fits: int = 3,
+        missing_values: Any = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_subspaces = n_subspaces
+        self.subspace_dim = subspace_dim
+        self.method = method
+        self.feature_types = feature_types
+        self.n_fits = n_fits
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from the observed entries.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self : SubspaceImputer
+        """
+        table = read_table(self, X, reset=True)
+        self._features = table.features
+        self.feature_types_ = {one.name: one.kind for one in table.features}
+        self.indicator_ = None
+        if self.add_indicator:
+            with plain_settings():
+                marked = np.where(table.missing, np.nan, 0.0)
+                self.indicator_ = MissingIndicator(error_on_new=False).fit(marked)
+            self._check_indicator_names()
+        used = [one for one in table.features if one.is_used]
+        rng = check_random_state(self.random_state)
+        progress = FitProgress(self, X, y, 1, 2 * len(used) + 2)
+        self._model = None
+        if used:
+            self._model = fit_model(
+                table.numbers,
+                [len(one.levels) for one in used],
+                [one.kind == "ordered" for one in used],
+                n_subspaces=self.n_subspaces,
+                subspace_dim=self.subspace_dim,
+                n_fits=self.n_fits,
+                method=self.method,
+                rng=rng,
+                tick=_ticker(progress),
+            )
+        self._store_sizes(table)
+        if is_frame(X):
+            _warn_about_skipped(table.features)
+        self._warn_about_columns(table)
+        progress.end_start(0)
+        progress.end()
+        return self
+
+    def _check_indicator_names(self) -> None:
+        """Raise an error where a column already has the name of one that is added."""
+        names = self.get_feature_names_out().tolist()
+        n_kept = int(self._kept.sum())
+        twice = sorted(set(names[:n_kept]) & set(names[n_kept:]))
+        if twice:
+            raise ValueError(
+                f"add_indicator adds columns that X has already: {first_ten(twice)}; rename or "
+                "drop those of X"
+            )
+
+    def _store_sizes(self, table: Table) -> None:
+        """Store errors and sizes; warn where the table is too small for given sizes."""
+        names = [self._features[j].name for j in table.used]
+        model = self._model
+        self.n_subspaces_, self.subspace_dim_ = 1, 0
+        self.column_errors_: dict[Any, float] = {}
+        if model is not None:
+            self.column_errors_ = dict(zip(names, model.errors.tolist(), strict=True))
+            self.n_subspaces_, self.subspace_dim_ = model.sizes
+        squares = [error**2 for error in self.column_errors_.values()]
+        self.held_out_error_ = float(np.sqrt(np.mean(squares))) if squares else 1.0
+        for name in ("n_subspaces", "subspace_dim"):
+            wanted, used = getattr(self, name), getattr(self, f"{name}_")
+            if wanted != "auto" and used < wanted:
+                warn_user(
+                    f"{name}={wanted} is too large for {len(table.missing)} rows and {len(names)} "
+                    f"columns with entries: {used} is used"
+                )
+
+    def _warn_about_columns(self, table: Table) -> None:
+        """Warn of columns that are filled no better than by their mean."""
+        holes = np.asarray(table.missing.any(axis=0))
+        poor = [
+            repr(self._features[j].name)
+            for j in table.used
+            if holes[j] and self.column_errors_[self._features[j].name] >= NOT_BETTER
+        ]
+        if poor and isinstance(self._model, TableModel):
+            warn_user(
+                "no other column tells anything about "
+                f"{first_ten(poor)}: filled with about the mean, or the most frequent value"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = takes_nan(self.missing_values)
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _ticker(progress: FitProgress) -> Any:
+    """Return a function that reports one step of the fit to callbacks."""
+    monitor = progress.monitor(0, lambda _: {})
+    count = 0
+
+    def tick() -> None:
+        nonlocal count
+        if monitor is not None:
+            monitor(0, count, 0.0, None)
+        count += 1
+
+    return tick
+
+
+def _warn_about_skipped(features: tuple[Feature, ...]) -> None:
+    """Warn of columns of a frame that are passed through."""
+    skipped = [
+        f"{one.name!r} ({one.reason or one.kind})"
+        for one in features
+        if one.kind in ("skip", "constant") and one.reason != "as feature_types says"
+    ]
+    if skipped:
+        warn_user(
+            f"columns that are not used: {first_ten(skipped)}; constant ones are filled with their "
+            "value, the others are passed through as they are; feature_types says otherwise"
+        )

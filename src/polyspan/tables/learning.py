@@ -1,0 +1,195 @@
+"""Learn what fills a table, and how far each part of it can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from polyspan.tables.components import Components, fit_components, n_components
+from polyspan.tables.donors import Donors
+from polyspan.tables.encoding import Encoding
+from polyspan.tables.gaussian import Conditionals, Gaussian, conditionals, fit_gaussian
+from polyspan.tables.model import Expected, TableModel
+from polyspan.tables.second_stage import fit_second_stage
+from polyspan.tables.stacking import stack_weights
+
+#: Observed entries are predicted by Gaussians that were learned without their rows, in so many
+#: parts; with more rows than this number per column the rows hardly matter.
+N_PARTS, ROWS_PER_COLUMN = 5, 100
+#: Steps of EM from the Gaussian of all rows to that without a part; in small tables a part matters
+#: more, and the steps cost less.
+PART_STEPS, SMALL_PART_STEPS, SMALL_TABLE = 5, 20, 300
+#: How many times more rows, and how many steps of EM, there are for a last improvement.
+MORE_ROWS, MORE_STEPS = 4, 2
+#: Several Gaussians are learned for tables with at most so many encoded columns, also without each
+#: of so many parts.
+MOST_SEVERAL, N_SEVERAL_PARTS = 18, 3
+#: Bound on rows times columns³ for them.
+SEVERAL_WORK = 4e6
+#: They are kept if their squared error is at most this many times that of one Gaussian.
+NOT_MUCH_WORSE = 1.05
+#: Rows that are kept to draw Gaussians from.
+MOST_KEPT = 2000
+
+
+def fit_table(
+    table: np.ndarray,
+    encoding: Encoding,
+    rng: np.random.RandomState,
+    *,
+    em_rows: int,
+    trees: bool,
+    tick: Callable[[], None] = lambda: None,
+) -> TableModel:
+    """Learn from a table.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_samples, n_columns)
+        NaN where missing; levels of discrete columns are 0, 1, …. Rows are in a random order.
+    em_rows : int
+        Most rows that the Gaussians are learned from.
+    trees : bool
+        Whether there is a second stage.
+    """
+    standardised = encoding.standardised(table)
+    scores = encoding.scores(table, standardised)
+    linear, ranks = (_fit_gaussian(Z, em_rows) for Z in (standardised, scores))
+    tick()
+    by_linear = _without_own_rows(standardised, linear, encoding, rng)
+    by_ranks = _without_own_rows(scores, ranks, encoding, rng)
+    several_rows = int(min(em_rows, SEVERAL_WORK / standardised.shape[1] ** 3))
+    components, several = _fit_components(
+        standardised, several_rows, linear, by_linear, encoding, rng
+    )
+    expected = Expected(by_linear, by_ranks, several)
+    tick()
+    targets = [
+        column.targets(entries, standardised[:, column.start])
+        for entries, column in zip(table.T, encoding.columns, strict=True)
+    ]
+    stage, by_trees = None, None
+    if trees:
+        stage, by_trees = fit_second_stage(encoding, targets, by_linear, by_ranks, rng, tick)
+    weights, donors, errors = _trust(table, targets, expected, by_trees, encoding)
+    return TableModel(
+        encoding=encoding,
+        linear=linear,
+        ranks=ranks,
+        components=components,
+        trees=stage,
+        weights=weights,
+        donors=donors,
+        errors=errors,
+        kept=table[: min(MOST_KEPT, em_rows)],
+        n_rows=min(len(table), MORE_ROWS * em_rows),
+        n_table_rows=len(table),
+    )
+
+
+def _fit_gaussian(Z: np.ndarray, em_rows: int) -> Gaussian:
+    """Learn from some rows until EM converges, and in a few steps more from more rows."""
+    found = fit_gaussian(Z[:em_rows])
+    if len(Z) > em_rows:
+        found = fit_gaussian(Z[: MORE_ROWS * em_rows], start=found, max_iter=MORE_STEPS)
+    return found
+
+
+def _trust(
+    table: np.ndarray,
+    targets: list[np.ndarray],
+    expected: Expected,
+    by_trees: list[np.ndarray] | None,
+    encoding: Encoding,
+) -> tuple[np.ndarray, tuple[Donors | None, ...], np.ndarray]:
+    """Return weights of the members, errors of observed entries, and the errors of columns."""
+    seen = [np.flatnonzero(~np.isnan(column)) for column in table.T]
+    members, truths, centres = [], [], []
+    for j, rows in enumerate(seen):
+        own = expected.members(j, rows, encoding)
+        if by_trees is not None:
+            own.append(by_trees[j][rows])
+        members.append(np.stack(own, axis=-1))
+        truths.append(targets[j][rows])
+        centres.append(encoding.centre(j))
+    weights = stack_weights(members, truths, centres)
+    donors: list[Donors | None] = []
+    errors = []
+    for j, rows in enumerate(seen):
+        stacked = members[j] @ weights[j] + (1.0 - weights[j].sum()) * centres[j]
+        errors.append(_relative_error(stacked, truths[j], centres[j]))
+        if encoding.columns[j].n_levels:
+            donors.append(None)
+        else:
+            variances = expected.variances(j, rows, encoding)
+            truth = truths[j][:, 0]
+            donors.append(Donors.of(rows, stacked[:, 0], truth, variances, table[rows, j]))
+    return weights, tuple(donors), np.array(errors)
+
+
+def _without_own_rows(
+    Z: np.ndarray, gaussian: Gaussian, encoding: Encoding, rng: np.random.RandomState
+) -> Conditionals:
+    """Return what is expected of each entry, of observed ones by Gaussians without their rows."""
+    found = conditionals(Z, gaussian, encoding.blocks)
+    n, q = Z.shape
+    if n > ROWS_PER_COLUMN * q or n < 4 * N_PARTS:
+        return found
+    parts = rng.permutation(n) % N_PARTS
+    for part in range(N_PARTS):
+        own = parts == part
+        others = Z[~own]
+        if np.isnan(others).all(axis=0).any():
+            continue
+        alone = fit_gaussian(others, start=gaussian, max_iter=_part_steps(len(Z)))
+        again = conditionals(Z[own], alone, encoding.blocks)
+        seen = found.observed[own]
+        found.expected[own] = np.where(seen, again.expected, found.expected[own])
+        found.variances[own] = np.where(seen, again.variances, found.variances[own])
+    return found
+
+
+def _fit_components(
+    Z: np.ndarray,
+    n_rows: int,
+    pooled: Gaussian,
+    single: Conditionals,
+    encoding: Encoding,
+    rng: np.random.RandomState,
+) -> tuple[Components | None, np.ndarray | None]:
+    """Learn several Gaussians where there are rows for them, and where they predict as well.
+
+    Returns them, and mean and variance of every entry by Gaussians without its row.
+    """
+    n, q = Z.shape
+    number = n_components(n_rows)
+    if number < 2 or q > MOST_SEVERAL:
+        return None, None
+    parts = rng.permutation(n) % N_SEVERAL_PARTS
+    moments = np.empty((2, n, q))
+    for part in range(N_SEVERAL_PARTS):
+        own = parts == part
+        others = Z[~own][:n_rows]
+        if np.isnan(others).all(axis=0).any():
+            return None, None
+        start = fit_gaussian(others, start=pooled, max_iter=_part_steps(len(Z)))
+        alone = fit_components(others, start, number, rng)
+        moments[:, own] = alone.expect(Z[own], encoding)
+    several, one = (
+        float(np.sum(np.where(single.observed, Z - mean, 0.0) ** 2))
+        for mean in (moments[0], single.expected)
+    )
+    if several > NOT_MUCH_WORSE * one:
+        return None, None
+    return fit_components(Z[:n_rows], pooled, number, rng), moments
+
+
+def _part_steps(n_rows: int) -> int:
+    return SMALL_PART_STEPS if n_rows <= SMALL_TABLE else PART_STEPS
+
+
+def _relative_error(stacked: np.ndarray, truth: np.ndarray, centre: np.ndarray) -> float:
+    left = float(np.mean(np.sum((stacked - truth) ** 2, axis=1)))
+    whole = float(np.mean(np.sum((truth - centre) ** 2, axis=1)))
+    return float(np.sqrt(left / whole)) if whole > 0 else 0.0

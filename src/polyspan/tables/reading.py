@@ -1,0 +1,208 @@
+"""Read what users pass as a table: numbers for the models, and where entries are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import FLOAT_DTYPES, validate_data
+
+from polyspan._sklearn import get_mask, is_pandas_na, is_scalar_nan
+from polyspan.checks import refuse_lazy
+from polyspan.inputs import naming_columns, require_numpy
+from polyspan.tables.column_values import Entries, columns_of
+from polyspan.tables.features import DISCRETE, Feature, feature_of
+from polyspan.tables.frames import in_zones_of_fit, is_frame
+from polyspan.tables.wanted_types import wanted_types
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as numbers."""
+
+    features: tuple[Feature, ...]
+    missing: np.ndarray
+    """Boolean, (n_samples, n_features): entries to be filled."""
+    numbers: np.ndarray
+    """(n_samples, n_used): columns that are used; levels as 0, 1, …. NaN where missing, and for
+    levels that were not seen in `fit`."""
+    array: np.ndarray | None
+    """X itself, with NaN where missing; None for a frame."""
+
+    @property
+    def used(self) -> list[int]:
+        """Positions of the columns that are used."""
+        return [j for j, one in enumerate(self.features) if one.is_used]
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the numbers of an array."""
+        return np.float64 if self.array is None else self.array.dtype
+
+    @property
+    def unfilled(self) -> np.ndarray:
+        """Missing entries of used columns."""
+        return np.asarray(self.missing[:, self.used])
+
+    def fills(self, numbers: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return rows and new values of the missing entries of every column.
+
+        Values of discrete columns of an array are their levels.
+        """
+        rows = [np.flatnonzero(column) for column in self.missing.T]
+        values = [np.zeros(len(one)) for one in rows]
+        for place, j in enumerate(self.used):
+            values[j] = numbers[rows[j], place]
+        for j, one in enumerate(self.features):
+            if one.kind == "skip":
+                rows[j], values[j] = rows[j][:0], values[j][:0]
+            elif self.array is not None and (one.kind in DISCRETE or one.kind == "constant"):
+                levels = np.array(one.levels, dtype=np.float64)
+                values[j] = levels[values[j].astype(int)]
+            elif self.array is not None and one.kind != "empty":
+                values[j] = np.array(one.objects(values[j]), dtype=np.float64)
+        return rows, values
+
+
+def takes_nan(marker: Any) -> bool:
+    """Tell whether NaN, None and NA mark missing entries."""
+    return marker is None or is_pandas_na(marker) or is_scalar_nan(marker)
+
+
+def read_table(model: Any, X: Any, *, reset: bool) -> Table:
+    """Check X and return it as numbers; with `reset`, find out what its columns are."""
+    refuse_lazy(model, X)
+    if hasattr(X, "collect_schema") and not is_frame(X):
+        raise ValueError(
+            f"{type(model).__name__} needs the table in memory, and X is lazy: pass X.collect()"
+        )
+    if hasattr(X, "to_frame") and len(getattr(X, "shape", ())) == 1:
+        raise ValueError(
+            f"{type(model).__name__} needs a table, and X is one column: pass X.to_frame()"
+        )
+    require_numpy(type(model).__name__, X=X)
+    if is_frame(X):
+        return _read_frame(model, X, reset)
+    if not reset:
+        _check_array_after_frame(model._features)
+    if isinstance(X, np.ma.MaskedArray):
+        X = _unmasked(X, model.missing_values)
+    array = _checked_array(model, X, reset)
+    missing = np.isnan(array)
+    names = list(range(array.shape[1]))
+    entries = [
+        Entries(j, missing[:, j], array[~missing[:, j], j].astype(np.float64)) for j in names
+    ]
+    if not reset:
+        features = model._features
+    elif isinstance(model.feature_types, str):
+        features = tuple(_plain_number(one) for one in entries)
+    else:
+        wanted = wanted_types(model.feature_types, names)
+        features = tuple(
+            _plain_number(one) if kind is None else feature_of(one, kind)
+            for one, kind in zip(entries, wanted, strict=True)
+        )
+    return Table(features, missing, _numbers(features, entries, len(array)), array)
+
+
+def _check_array_after_frame(features: tuple[Feature, ...]) -> None:
+    for one in features:
+        if one.needs_frame:
+            before = f"{one.kind}s" if one.kind in ("date", "duration") else repr(one.levels[0])
+            raise ValueError(
+                f"column {one.name!r} held {before} in fit, and X is an array, which is read as "
+                "numbers: give a frame with the columns of fit"
+            )
+
+
+def _unmasked(X: Any, marker: Any) -> np.ndarray:
+    """Return a masked array as an array with the mark of missing entries where it is masked."""
+    if takes_nan(marker):
+        is_float = X.dtype.kind == "f"
+        return np.asarray((X if is_float else X.astype(np.float64)).filled(np.nan))
+    return np.asarray(X.filled(marker))
+
+
+def _plain_number(entries: Entries) -> Feature:
+    """Say what a column of an array is: a number, as in all of scikit-learn."""
+    if not len(entries.observed):
+        return Feature(entries.name, "empty")
+    if (entries.observed == entries.observed[0]).all():
+        return Feature(entries.name, "constant", levels=(entries.observed[0].item(),))
+    return Feature(entries.name, "number")
+
+
+def _read_frame(model: Any, X: Any, reset: bool) -> Table:
+    validate_data(model, X, reset=reset, skip_check_array=True)
+    if X.shape[0] < 1 or X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape="
+            f"{tuple(X.shape)}) while a minimum of 1 is required by {type(model).__name__}."
+        )
+    features = None if reset else model._features
+    read = X if features is None else in_zones_of_fit(X, features)
+    columns = columns_of(read, type(model).__name__)
+    entries = [_marked(one, model.missing_values) for one in columns]
+    if features is None:
+        names = [one.name for one in entries]
+        wanted = wanted_types(model.feature_types, names)
+        features = tuple(map(feature_of, entries, wanted))
+    missing = np.stack([one.missing for one in entries], axis=1)
+    return Table(features, missing, _numbers(features, entries, len(missing)), None)
+
+
+def _marked(entries: Entries, marker: Any) -> Entries:
+    """Return a column in which another mark than NaN says what is missing."""
+    if takes_nan(marker):
+        return entries
+    if entries.missing.any():
+        raise ValueError(
+            f"column {entries.name!r} contains NaN, and missing_values={marker!r}: replace one by "
+            "the other"
+        )
+    marked = np.array([_equals(value, marker) for value in entries.values()], dtype=bool)
+    return replace(entries, missing=marked, observed=entries.observed[~marked])
+
+
+def _equals(value: Any, marker: Any) -> bool:
+    same = value == marker  # an array in a cell answers with an array
+    return isinstance(same, bool | np.bool_) and bool(same)
+
+
+def _numbers(features: tuple[Feature, ...], entries: list[Entries], n_samples: int) -> np.ndarray:
+    columns = [
+        one.numbers(column) for one, column in zip(features, entries, strict=True) if one.is_used
+    ]
+    return np.stack(columns, axis=1) if columns else np.empty((n_samples, 0))
+
+
+def _checked_array(model: Any, X: Any, reset: bool) -> np.ndarray:
+    """Check an array, and return it with NaN where entries are missing."""
+    lenient = takes_nan(model.missing_values)
+    given = X
+    with naming_columns(given):
+        X = check_array(
+            _nan_for_none(X) if lenient else X,
+            dtype=FLOAT_DTYPES,
+            ensure_all_finite="allow-nan" if lenient else True,
+            input_name="X",
+            estimator=model,
+        )
+    validate_data(model, given, reset=reset, skip_check_array=True)
+    if not lenient:  # otherwise None and pandas' NA are NaN already
+        X = np.where(get_mask(X, model.missing_values), X.dtype.type(np.nan), X)
+    return np.asarray(X)
+
+
+def _nan_for_none(X: Any) -> Any:
+    """Replace None and pandas' NA, which a table of mixed types holds as objects, by NaN."""
+    dtypes = getattr(X, "dtypes", None)
+    dtypes = [getattr(X, "dtype", None)] if dtypes is None else list(dtypes)
+    if isinstance(X, list | tuple) or any(dtype == np.dtype(object) for dtype in dtypes if dtype):
+        table = np.array(X, dtype=object)
+        empty = np.frompyfunc(lambda entry: entry is None or is_pandas_na(entry), 1, 1)(table)
+        return np.where(np.asarray(empty, dtype=bool), np.nan, table)
+    return X

@@ -1,0 +1,219 @@
+"""What a fitted imputer returns: filled tables, draws, spreads and probabilities."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from polyspan._sklearn import (
+    CallbackSupportMixin,
+    Interval,
+    check_feature_names_in,
+    check_parameters,
+    get_output_config,
+    in_container,
+    plain_settings,
+)
+from polyspan.data.prediction import as_samples
+from polyspan.tables.features import DISCRETE, Feature
+from polyspan.tables.filling import SubspaceModel, draw_missing
+from polyspan.tables.frames import (
+    as_container,
+    column_frame,
+    is_frame,
+    with_filled,
+    with_indicators,
+    without_columns,
+)
+from polyspan.tables.model import TableModel
+from polyspan.tables.reading import Table, read_table
+
+
+class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Methods of a fitted `SubspaceImputer`."""
+
+    _features: tuple[Feature, ...]
+    _model: TableModel | SubspaceModel | None
+    indicator_: Any
+    keep_empty_features: bool
+
+    def transform(self, X: Any) -> Any:
+        """Fill the missing entries; observed entries do not change.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X_filled : ndarray or frame of shape (n_samples, n_features_out)
+            A frame of pandas or Polars for such a frame, with the types, the index and the
+            categories of X; an array for an array.
+        """
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False)
+        numbers = table.numbers.copy()
+        if self._model is not None and table.unfilled.any():
+            for j, found in enumerate(self._model.predict(table.numbers)):
+                best = found.values if found.values.ndim == 1 else np.argmax(found.values, axis=1)
+                numbers[found.rows, j] = best
+        return self._finished(X, table, numbers)
+
+    def sample_imputations(self, X: Any, n_draws: int = 5, random_state: Any = None) -> list[Any]:
+        """Return several completed tables, in which missing entries are drawn.
+
+        How far they differ says how uncertain the missing entries are, and what was learned of
+        them. Use each as if it were complete, and combine the results with `pool_estimates`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        n_draws : int, default=5
+            Number of tables; 20 for intervals and tests.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        tables : list of ndarrays or frames, as `transform` returns
+        """
+        check_is_fitted(self)
+        check_parameters(
+            "SubspaceImputer.sample_imputations",
+            n_draws=(n_draws, [Interval(Integral, 1, None, closed="left")]),
+            random_state=(random_state, ["random_state"]),
+        )
+        table = read_table(self, X, reset=False)
+        rng = check_random_state(random_state)
+        found = []
+        for _ in range(n_draws):
+            numbers = table.numbers
+            if self._model is not None and table.unfilled.any():
+                numbers = draw_missing(self._model, table.numbers, rng)
+            found.append(self._table_in_output(X, self._finished(X, table, numbers)))
+        return found
+
+    def impute_std(self, X: Any) -> Any:
+        """Return the standard deviation of every filled entry.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        std : ndarray or frame of shape (n_samples, n_features)
+            Standard deviation of the missing entries given the observed ones, in the units of the
+            column (dates and durations: microseconds); 0 for observed entries and for columns that
+            were constant in `fit`; NaN for columns without numbers or that were never observed.
+            The columns are those of X, whatever `transform` drops or adds.
+        """
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False)
+        out = np.where(table.missing, np.nan, 0.0)
+        if self._model is not None:
+            places = table.used
+            for j, found in zip(places, self._model.predict(table.numbers), strict=True):
+                out[found.rows, j] = np.where(table.missing[found.rows, j], found.spread, 0.0)
+        for j, one in enumerate(self._features):
+            if one.kind == "constant":
+                out[:, j] = 0.0
+        if is_frame(X):
+            return self._in_output(X, column_frame(X, X.columns, out))
+        return self._std_of_array(X, out.astype(table.dtype, copy=False))
+
+    @as_samples
+    def _std_of_array(self, X: Any, out: np.ndarray) -> np.ndarray:
+        return out
+
+    def impute_proba(self, X: Any) -> dict[Any, Any]:
+        """Return the probabilities of the levels of every discrete column.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : dict
+            From the name, or position, of each column of booleans or categories to an array of
+            shape (n_samples, n_levels), for a frame to a frame with a column for each level. An
+            observed entry has probability 1 for its level; one whose level is not among those
+            that are predicted has NaN: it is new, or not among the 30 most frequent. Columns that
+            were constant in `fit` are left out.
+        """
+        check_is_fitted(self)
+        table = read_table(self, X, reset=False)
+        out = {}
+        found = self._model.predict(table.numbers) if self._model is not None else []
+        for place, j in enumerate(table.used):
+            feature = self._features[j]
+            if feature.kind not in DISCRETE:
+                continue
+            values = (table.numbers[:, [place]] == np.arange(len(feature.levels))).astype(float)
+            values[found[place].rows] = found[place].values
+            unseen = np.isnan(table.numbers[:, place]) & ~table.missing[:, j]
+            values[unseen] = np.nan
+            named = column_frame(X, feature.levels, values) if is_frame(X) else values
+            out[feature.name] = self._in_output(X, named)
+        return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns of the result.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+        """
+        check_is_fitted(self)
+        names = check_feature_names_in(self, input_features)
+        kept = names[self._kept]
+        if self.indicator_ is None:
+            return np.asarray(kept)
+        return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
+
+    @property
+    def _kept(self) -> np.ndarray:
+        """Which columns `transform` returns."""
+        return np.array(
+            [one.kind != "empty" or self.keep_empty_features for one in self._features], dtype=bool
+        )
+
+    def _finished(self, X: Any, table: Table, numbers: np.ndarray) -> Any:
+        """Return X with its missing entries filled by numbers, in its own form."""
+        rows, values = table.fills(numbers)
+        indicators = None
+        if self.indicator_ is not None:
+            with plain_settings():
+                indicators = self.indicator_.transform(np.where(table.missing, np.nan, 0.0))
+        if is_frame(X):
+            out = without_columns(with_filled(X, self._features, rows, values), self._kept)
+            if indicators is not None:
+                names = self.get_feature_names_out()[int(self._kept.sum()) :].tolist()
+                out = with_indicators(out, indicators, names)
+            return as_container(out, get_output_config("transform", self)["dense"])
+        assert table.array is not None
+        out = np.array(table.array)
+        for j, (where, new) in enumerate(zip(rows, values, strict=True)):
+            out[where, j] = new
+        out = out[:, self._kept]
+        if indicators is not None:
+            out = np.hstack([out, indicators.astype(out.dtype)])
+        return out
+
+    def _in_output(self, X: Any, out: Any) -> Any:
+        """Return a result in the container that `set_output` asks for."""
+        if is_frame(out):
+            return as_container(out, get_output_config("transform", self)["dense"])
+        return out
+
+    def _table_in_output(self, X: Any, out: Any) -> Any:
+        """Return a filled table as `transform` does, which scikit-learn wraps by itself."""
+        if is_frame(out):
+            return self._in_output(X, out)
+        return in_container(out, X, self, self.get_feature_names_out())
