@@ -160,9 +160,8 @@ def test_impute_finds_its_own_way(run, tmp_path, ending):
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("a,b\nx,y\nz,w\n", 1, "has no column of numbers among 2"),
         ("a,b\n1,\n2,inf\n", 1, "1 infinite entries (the first in row 1 of column b)"),
-        ("a,b\n,\n,\n", 1, "no number at all"),
+        ("a,b\n,\n,\n", 1, "no entry at all"),
         ("", 3, "is empty"),
     ],
 )

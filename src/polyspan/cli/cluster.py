@@ -23,7 +23,8 @@ from polyspan.cli.errors import (
     writing,
 )
 from polyspan.cli.formats import ENDINGS, ending_of
-from polyspan.cli.models import PANEL, fit_table, report_written
+from polyspan.cli.model_calls import fit_table, report_written
+from polyspan.cli.models import PANEL
 from polyspan.cli.outputs import put_clusters
 from polyspan.cli.tables import Table, read_table
 from polyspan.clustering import SubspaceClustering

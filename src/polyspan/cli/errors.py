@@ -112,8 +112,11 @@ def counted(n: int, noun: str) -> str:
 
 
 @contextmanager
-def short_warnings() -> Iterator[None]:
-    """Show the warnings that models raise as one line each, and each only once."""
+def short_warnings(kind: str = "warning", old: str = "", new: str = "") -> Iterator[None]:
+    """Show the warnings that models raise as one line each, and each only once.
+
+    Where `old` is given, such as the name of a parameter, `new` stands in its place.
+    """
     seen = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -122,7 +125,7 @@ def short_warnings() -> Iterator[None]:
             return
         if str(message) not in seen:
             seen.add(str(message))
-            say("warning", str(message))
+            say(kind, str(message).replace(old, new) if old else str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")

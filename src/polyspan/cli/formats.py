@@ -21,6 +21,13 @@ def ending_of(path: Path) -> str:
     return Path(path.stem).suffix.lower() + last if last == ".gz" else last
 
 
+def numbered(path: Path, k: int) -> Path:
+    """Return the path with a number before its ending: filled.csv.gz, filled-1.csv.gz."""
+    n = len(ending_of(path))
+    stem, ending = path.name[: len(path.name) - n], path.name[len(path.name) - n :]
+    return path.with_name(f"{stem}-{k}{ending}")
+
+
 def open_text(path: Path) -> Any:
     """Open a file of lines for reading; line ends are left to whoever reads."""
     how: dict[str, Any] = {"mode": "rt", "encoding": "utf-8-sig", "newline": ""}

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
-from polyspan.checks import first_ten
 from polyspan.cli import options
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_input, check_output, counted, report, say
-from polyspan.cli.formats import ENDINGS, FRAMES, ending_of
+from polyspan.cli.errors import CommandError, check_input, check_output
+from polyspan.cli.formats import ENDINGS, FRAMES, ending_of, numbered
+from polyspan.cli.imputer_report import tell_filled
+from polyspan.cli.imputer_tables import fill_table
 from polyspan.cli.methods import make_model
-from polyspan.cli.models import PANEL, call_method, fit_table, load_file, report_written
-from polyspan.cli.outputs import round_integer_columns, write_filled
+from polyspan.cli.model_calls import call_method, fit_table, load_file, report_written
+from polyspan.cli.models import PANEL
+from polyspan.cli.outputs import write_filled
 from polyspan.cli.tables import Table, read_table
-from polyspan.mixture import SubspaceImputer
+from polyspan.tables import SubspaceImputer
+
+Draws = Annotated[
+    int | None,
+    typer.Option(
+        "--draws",
+        help="Write so many completed tables, in which missing entries are drawn at random.",
+        show_default=False,
+        min=1,
+    ),
+]
+Method = Annotated[
+    Literal["auto", "subspaces"] | None,
+    typer.Option(
+        "--method",
+        help="subspaces: without trees, which takes a tenth of the time.",
+        show_default=False,
+    ),
+]
 
 
 @command("impute", panel=PANEL, epilog="polyspan impute holes.csv -o filled.csv")
@@ -32,6 +52,9 @@ def impute(
             readable=False,
         ),
     ] = None,
+    draws: Draws = None,
+    method: Method = None,
+    types: options.Types = None,
     subspaces: options.Subspaces = None,
     dim: options.Dim = None,
     lam: options.Lam = None,
@@ -49,94 +72,58 @@ def impute(
 ) -> None:
     """Fill missing entries; observed ones stay as they are, and so do columns left out.
 
-    A SubspaceImputer finds the sizes itself and leaves columns of text out. With -L and -s a
-    RobustMiCUSaL with -L subspaces of dimension -s is fitted to the table. With --model what was
+    A SubspaceImputer fills numbers, categories and dates, and says how well. With -L and -s a
+    RobustMiCUSaL with -L subspaces of dimension -s is fitted to the numbers. With --model what was
     learned from another table is used: fit --method imputer, or robust.
     """
     check_input(model_file, data)
-    check_output(output, force=force, endings=ENDINGS)
-    given = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
-    flags = [flag for flag, value in given.items() if value]
-    known: Any = None
-    if model_file is not None:
-        if flags:
-            raise CommandError(f"--model is fitted already: leave {', '.join(flags)} out")
-        model = known = load_file(model_file)
-    elif (subspaces is None) != (dim is None) and not settings:
+    outputs = [output] if draws is None else [numbered(output, k + 1) for k in range(draws)]
+    for path in outputs:
+        check_output(path, force=force, endings=ENDINGS)
+    own = {"--method": method, "--types": types}
+    if (subspaces is None) != (dim is None) and not settings and model_file is None:
         raise typer.BadParameter("give both -L and -s, or neither")
+    sizes = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
+    flags = [flag for flag, value in sizes.items() if value]
+    model: Any
+    if model_file is not None:
+        model = _load(model_file, flags + [flag for flag, value in own.items() if value])
     elif flags:
         model = make_model("robust", subspaces, dim, seed, settings, lam=lam)
     else:
-        model = SubspaceImputer(random_state=seed, keep_empty_features=True)
-    finds_sizes, carried = known is None and not flags, ending_of(output) in FRAMES
-    table = read_table(
-        data,
-        columns,
-        drop,
-        key,
-        header,
-        known,
-        only_numbers=finds_sizes,
-        carried=carried,
-        decimal=decimal,
-        thousands=thousands,
-    )
-    if known is None:
-        fit_table(model, table, "robust", quiet)
-    if isinstance(model, SubspaceImputer):
-        filled = _fill(model, table)
-    else:
-        filled = call_method(model, "impute", table)
-    write_filled(table, filled, output, force=force)
-    _tell(table, filled, output, quiet)
-    report_written(output, table, quiet)
-
-
-def _tell(table: Table, filled: np.ndarray, output: Path, quiet: bool) -> None:
-    """Say what was filled, and which cells of the output stay empty."""
-    missing = np.isnan(table.X)
-    counts = (missing & ~np.isnan(filled)).sum(axis=0)
-    names = table.names or tuple(str(k) for k in table.used)
-    if not counts.any():
-        say("note", f"{table.path} has nothing to fill: {output} is a copy")
-    elif not quiet:
-        which = [f"{name} {n}" for name, n in zip(names, counts, strict=True) if n]
-        report(
-            f"{counts.sum()} of {counted(int(missing.sum()), 'missing cell')} filled in "
-            f"{counted(len(which), 'column')}: {first_ten(which)}"
+        model = SubspaceImputer(
+            method=method or "auto", keep_empty_features=True, random_state=seed
         )
-    left = missing.sum(axis=0) - counts
-    never = missing.all(axis=0)
-    empty = [
-        (int(n), f"{name} {n} ({'without any entry' if never[k] else 'could not be filled'})")
-        for k, (name, n) in enumerate(zip(names, left, strict=True))
-        if n
-    ]
-    if table.frame is not None and ending_of(output) in FRAMES:
-        empty += _empty_elsewhere(table)
-    if empty:
-        total, which = sum(n for n, _ in empty), [text for _, text in empty]
-        stay = "stays" if total == 1 else "stay"
-        say("note", f"{counted(total, 'cell')} of {output} {stay} empty: {first_ten(which)}")
+    known = model_file is not None
+    how: dict[str, Any] = {"columns": columns, "drop": drop, "key": key, "header": header}
+    how |= {"decimal": decimal, "thousands": thousands, "carried": ending_of(output) in FRAMES}
+    how["model"] = model if known else None
+    if isinstance(model, SubspaceImputer):
+        fill_table(
+            model, data, how, outputs, known=known, types=types,
+            seed=None if draws is None else seed, force=force, quiet=quiet,
+        )  # fmt: skip
+        return
+    refused = [flag for flag, value in {**own, "--draws": draws}.items() if value]
+    if refused:
+        raise CommandError(f"a {type(model).__name__} has no {', '.join(refused)}: leave it out")
+    table = read_table(data, **how)
+    if not known:
+        fit_table(model, table, "robust", quiet)
+    _fill_numbers(model, table, output, force=force, quiet=quiet)
 
 
-def _empty_elsewhere(table: Table) -> list[tuple[int, str]]:
-    """Return the empty cells of columns that are carried over: how many, and in words."""
-    found = []
-    for k in sorted(set(range(table.frame.shape[1])) - set(table.used)):
-        n = int(table.frame.iloc[:, k].isna().sum())
-        name = table.frame.columns[k]
-        why = "left out" if table.is_numeric(k) else "text"
-        found += [(n, f"{name} {n} ({why})")] if n else []
-    return found
+def _load(path: Path, flags: list[str]) -> Any:
+    """Read a model; refuse options that are for those that are not fitted yet."""
+    if flags:
+        raise CommandError(f"--model is fitted already: leave {', '.join(flags)} out")
+    return load_file(path)
 
 
-def _fill(model: SubspaceImputer, table: Table) -> np.ndarray:
-    """Return what an imputer fills a table with; NaN in columns that it knows nothing about."""
-    values = call_method(model, "transform", table)
-    filled = np.full(table.X.shape, np.nan, dtype=values.dtype)
-    # The model may drop columns without any entry; indicators come after the columns.
-    kept = model._seen | model.keep_empty_features
-    filled[:, kept] = values[:, : kept.sum()]
-    filled[:, ~model._seen] = np.nan
-    return round_integer_columns(table.X, filled)
+def _fill_numbers(model: Any, table: Table, output: Path, *, force: bool, quiet: bool) -> None:
+    """Fill a table of numbers by the method `impute` of a model."""
+    filled = call_method(model, "impute", table)
+    write_filled(table, filled, output, force=force)
+    names = table.names or tuple(str(k) for k in table.used)
+    tell_filled(table, names, np.isnan(table.X), ~np.isnan(filled), output, quiet)
+    report_written(output, table, quiet)

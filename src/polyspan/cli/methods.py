@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from polyspan import baselines, clustering, kernel, mixture, union
+from polyspan import baselines, clustering, kernel, mixture, tables, union
 from polyspan.cli.errors import CommandError
 
 METHODS: dict[str, type] = {
@@ -18,7 +18,7 @@ METHODS: dict[str, type] = {
     "robust-mckusal": kernel.RobustMCKUSaL,
     "mixture": mixture.SubspaceMixture,
     "clustering": clustering.SubspaceClustering,
-    "imputer": mixture.SubspaceImputer,
+    "imputer": tables.SubspaceImputer,
     "ksubspaces": baselines.KSubspaces,
     "ssc": baselines.SparseSubspaceClustering,
     "robust-ssc": baselines.RobustSparseSubspaceClustering,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import rich
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 from sklearn.pipeline import Pipeline
 
-from polyspan._sklearn import ProgressBar
 from polyspan.checks import first_ten
 from polyspan.cli import options
 from polyspan.cli.app import command
@@ -22,19 +19,26 @@ from polyspan.cli.errors import (
     CommandError,
     check_input,
     check_output,
-    counted,
-    reading,
-    report,
     say,
     writing,
 )
 from polyspan.cli.formats import ENDINGS
+from polyspan.cli.imputer_report import report_columns
+from polyspan.cli.imputer_tables import columns_of, fit_imputer, read_for_imputer, reasons_of
 from polyspan.cli.methods import DIMENSION, METHODS, NUMBER, make_model
+from polyspan.cli.mixed_tables import MixedTable
+from polyspan.cli.model_calls import (
+    call_method,
+    fit_table,
+    last_step,
+    load_file,
+    report_written,
+)
 from polyspan.cli.outputs import write_array
 from polyspan.cli.tables import Table, model_names, read_table
 from polyspan.files import atomic_write, same_file
-from polyspan.mixture import SubspaceImputer
-from polyspan.persistence import load_model, model_bytes, model_info
+from polyspan.persistence import model_bytes, model_info
+from polyspan.tables import SubspaceImputer
 
 #: Usual ending of model files.
 ENDING = ".skops"
@@ -59,6 +63,7 @@ def fit(
     ] = None,
     seed: options.Seed = 0,
     settings: options.Set = None,
+    types: options.Types = None,
     labels_out: Annotated[
         Path | None,
         typer.Option("--labels-out", help="File for the labels of the samples.", readable=False),
@@ -86,11 +91,17 @@ def fit(
         check_output(labels_out, force=force, endings=ENDINGS)
         if same_file(labels_out, output):
             raise CommandError(f"-o and --labels-out are the same file, {output}")
-    # An imputer leaves columns of text out, here as in the command impute.
-    table = read_table(
-        data, columns, drop, key, header, only_numbers=fills, decimal=decimal, thousands=thousands
-    )
-    fit_table(model, table, method, quiet)
+    how: dict[str, Any] = {"columns": columns, "drop": drop, "key": key, "header": header}
+    how |= {"decimal": decimal, "thousands": thousands}
+    table: Table | MixedTable
+    if fills:
+        table = read_for_imputer(model, data, how, types)
+        fit_imputer(model, table, quiet)
+    elif types:
+        raise CommandError(f"--types is for --method imputer: leave it out with {method}")
+    else:
+        table = read_table(data, **how)
+        fit_table(model, table, method, quiet)
     content = model_bytes(model)
     # Neither file gets its name before both are written.
     with writing(output), atomic_write(output, overwrite=force) as temporary:
@@ -101,6 +112,8 @@ def fit(
             )
     if not quiet:
         _print_pairs(_summary(model, table, method))
+        if fills:
+            report_columns(model, *columns_of(table), reasons=reasons_of(table))
 
 
 @command("predict", panel=PANEL, epilog="polyspan predict model.skops new.csv -o labels.csv")
@@ -125,7 +138,7 @@ def predict(
     check_input(model_file, data)
     check_output(output, force=force, endings=ENDINGS)
     model = load_file(model_file)
-    if isinstance(_last_step(model), SubspaceImputer):  # its `transform` gives no distances
+    if isinstance(last_step(model), SubspaceImputer):  # its `transform` gives no distances
         raise CommandError("a SubspaceImputer cannot predict: polyspan impute --model takes it")
     table = read_table(
         data, columns, drop, key, header, model, decimal=decimal, thousands=thousands
@@ -175,7 +188,7 @@ def info(model_file: options.Model, debug: options.Debug = False) -> None:
         rows["steps"] = ", ".join(
             step if isinstance(step, str) else type(step).__name__ for _, step in model.steps
         )
-    last = _last_step(model)
+    last = last_step(model)
     defaults = type(last)().get_params()
     always = {*NUMBER, *DIMENSION, "lam"}
     rows |= {
@@ -195,59 +208,10 @@ def info(model_file: options.Model, debug: options.Debug = False) -> None:
     _print_pairs(rows)
 
 
-def load_file(path: Path) -> Any:
-    """Read a model."""
-    with reading(path):
-        return load_model(path)
-
-
-def _last_step(model: Any) -> Any:
-    """Return the estimator of polyspan that a model is, or that a pipeline ends in."""
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
-def fit_table(model: Any, table: Table, method: str, quiet: bool) -> None:
-    """Fit a model to a table; show a progress bar on a terminal."""
-    _check_complete(model, table, f"--method {method}", "take")
-    if sys.stderr.isatty() and not quiet and hasattr(model, "set_callbacks"):
-        # scikit-learn's bar uses rich's global console: keep it out of the standard output.
-        rich.reconfigure(stderr=True)
-        model.set_callbacks(ProgressBar())
-    model.fit(table.for_fit())
-
-
-def call_method(model: Any, method: str, table: Table) -> np.ndarray:
-    """Call a method of a fitted model on a table; raise an error if the model does not have it."""
-    name = type(model).__name__
-    if not hasattr(model, method):
-        advice = "; fit with --method robust or imputer" if method == "impute" else ""
-        raise CommandError(f"a {name} cannot {method}{advice}")
-    _check_complete(model, table, f"a {name}", "fit with")
-    return np.asarray(getattr(model, method)(table.for_model(model)))
-
-
-def _check_complete(model: Any, table: Table, needs: str, advice: str) -> None:
-    """Refuse missing entries if the model takes none; name a method that does."""
-    if not table.n_missing or model.__sklearn_tags__().input_tags.allow_nan:
-        return
-    other = "robust-mckusal" if "kernel" in _last_step(model).get_params() else "robust"
-    raise CommandError(
-        f"{table.n_missing} of {table.X.size} entries of {table.path} are missing, and {needs} "
-        f"needs complete data: {advice} --method {other}, or fill them with "
-        "`polyspan impute` first"
-    )
-
-
-def report_written(output: Path, table: Table, quiet: bool) -> None:
-    """Print how many rows were written to which file."""
-    if not quiet:
-        report(f"{counted(len(table.X), 'row')} written to {output}")
-
-
-def _summary(model: Any, table: Table, method: str) -> dict[str, str]:
+def _summary(model: Any, table: Table | MixedTable, method: str) -> dict[str, str]:
     """Return the names and values that the command `fit` prints about a model."""
-    n, m = table.X.shape
-    fraction = f" ({table.n_missing / table.X.size:.1%})" if table.n_missing else ""
+    n, m = table.shape
+    fraction = f" ({table.n_missing / (n * m):.1%})" if table.n_missing else ""
     return {
         "method": f"{method} ({type(model).__name__})",
         "samples": str(n),
@@ -271,6 +235,8 @@ def _fit_results(model: Any) -> dict[str, str]:
     if hasattr(model, "held_out_error_"):
         rows["subspaces"] = f"{model.n_subspaces_} of dimension {model.subspace_dim_}"
         rows["held-out error"] = f"{model.held_out_error_:.3g} of the spread of a column"
+        kinds = list(model.feature_types_.values())
+        rows["taken for"] = ", ".join(f"{kind} {kinds.count(kind)}" for kind in sorted(set(kinds)))
     if hasattr(model, "labels_"):
         labels = model.labels_[model.labels_ >= 0]
         counts = np.bincount(labels, minlength=getattr(model, "_n_features_out", 0))

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from polyspan.cli.formats import ENDINGS
+from polyspan.tables.features import TYPES
 
 # Of all paths `readable=False`: typer would call a file that may not be read a usage error.
 Data = Annotated[
@@ -60,6 +61,15 @@ Thousands = Annotated[
     typer.Option(
         "--thousands",
         help='Thousands separator of such a file, "" for none; found from the cells if not given.',
+        show_default=False,
+    ),
+]
+Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--types",
+        metavar="NAME=TYPE,…",
+        help=f"What columns are, for an imputer: {', '.join(TYPES)}.",
         show_default=False,
     ),
 ]

@@ -42,10 +42,10 @@ def write_array(
         Of the rows, where the format can hold it.
     """
     with writing(path), atomic_write(path, overwrite=force) as part:
-        _put_array(values, part, ending_of(path), names, key=key, index=index)
+        put_array(values, part, ending_of(path), names, key=key, index=index)
 
 
-def _put_array(
+def put_array(
     values: np.ndarray,
     temporary: Path,
     ending: str,
@@ -65,7 +65,7 @@ def _put_array(
 
         columns = None if names is None else list(names)
         frame = pd.DataFrame(values, columns=columns, index=index)
-        _put_frame(frame, temporary, ending, ",", header=names is not None, index=index is not None)
+        put_frame(frame, temporary, ending, ",", header=names is not None, index=index is not None)
 
 
 def put_clusters(
@@ -101,7 +101,7 @@ def put_clusters(
             frame[name] = all_columns.iloc[:, k].to_numpy()
     for name, values in (("label", labels), ("confidence", confidence)):
         frame[name if name not in frame else f"cluster_{name}"] = values
-    _put_frame(frame, temporary, ending, ",", header=True, index=table.index is not None)
+    put_frame(frame, temporary, ending, ",", header=True, index=table.index is not None)
 
 
 def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -> None:
@@ -111,19 +111,23 @@ def write_filled(table: Table, filled: np.ndarray, path: Path, *, force: bool) -
     left out, texts among them, are carried over. Between a table and an array format only the
     numbers go.
     """
-    ending = ending_of(path)
     with writing(path), atomic_write(path, overwrite=force) as part:
-        if table.frame is None or ending not in FRAMES:
-            values = np.where(np.isnan(table.X), filled, table.X).astype(table.X.dtype, copy=False)
-            _put_array(values, part, ending, table.names, key=table.key or "X")
-            return
-        layout = table.layout or Layout(",", tuple(str(name) for name in table.frame.columns))
-        as_text = table.layout is not None and ending in TEXT
-        frame = read_text(table.path, layout) if as_text else table.frame.copy()
-        _fill(frame, table, filled, as_text)
-        own = not ending_of(table.path).startswith(".tsv")
-        delimiter, named = layout.delimiter if own else ",", layout.names is not None
-        _put_frame(frame, part, ending, delimiter, header=named, index=table.index is not None)
+        put_filled(table, filled, part, ending_of(path))
+
+
+def put_filled(table: Table, filled: np.ndarray, part: Path, ending: str) -> None:
+    """Write a table with its missing entries filled to a file that is not in its place yet."""
+    if table.frame is None or ending not in FRAMES:
+        values = np.where(np.isnan(table.X), filled, table.X).astype(table.X.dtype, copy=False)
+        put_array(values, part, ending, table.names, key=table.key or "X")
+        return
+    layout = table.layout or Layout(",", tuple(str(name) for name in table.frame.columns))
+    as_text = table.layout is not None and ending in TEXT
+    frame = read_text(table.path, layout) if as_text else table.frame.copy()
+    _fill(frame, table, filled, as_text)
+    own = not ending_of(table.path).startswith(".tsv")
+    delimiter, named = layout.delimiter if own else ",", layout.names is not None
+    put_frame(frame, part, ending, delimiter, header=named, index=table.index is not None)
 
 
 def round_integer_columns(X: np.ndarray, filled: np.ndarray) -> np.ndarray:
@@ -143,8 +147,7 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
         column = frame.iloc[:, k].copy()
         values = filled[rows, j]
         if as_text:
-            marks = Marks() if table.layout is None else table.layout.readings.of(k)
-            column.iloc[rows] = _written(values, table, j, column, marks)
+            column.iloc[rows] = written(values, table.frame.iloc[:, k], column, marks_of(table, k))
         elif pd.api.types.is_bool_dtype(column.dtype):
             column.iloc[rows] = values >= 0.5
         else:
@@ -155,21 +158,37 @@ def _fill(frame: Any, table: Table, filled: np.ndarray, as_text: bool) -> None:
         frame.isetitem(k, column)
 
 
-def _written(values: np.ndarray, table: Table, j: int, texts: Any, marks: Marks) -> list[str]:
-    """Write numbers as those of their column are: whole ones without a point, True as True."""
+def marks_of(table: Table, k: int) -> Marks:
+    """Return how numbers are written into a column."""
+    return Marks() if table.layout is None else table.layout.readings.of(k)
+
+
+def written(values: Sequence[Any], column: Any, texts: Any, marks: Marks) -> list[str]:
+    """Write numbers as those of their column are: whole ones without a point, True as True.
+
+    Parameters
+    ----------
+    values : sequence of numbers
+    column : pandas series
+        The column as numbers.
+    texts : pandas series
+        Its cells as text.
+    marks : Marks
+        Separators of its numbers.
+    """
     import pandas as pd
 
-    if pd.api.types.is_bool_dtype(table.frame.dtypes.iloc[table.used[j]]):
+    if pd.api.types.is_bool_dtype(column.dtype):
         words = [word.strip() for word in texts.unique()]
-        words = [word for word in words if word.lower() in ("true", "false")]
+        words = [word for word in words if word.lower() in ("true", "false")] or ["True"]
         spell = next(f for f in (str.title, str.upper, str.lower) if f(words[0]) == words[0])
         return [spell(str(value >= 0.5)) for value in values]
-    seen = table.X[~np.isnan(table.X[:, j]), j]
+    seen = column.dropna().to_numpy(dtype=np.float64)
     whole = bool((seen == np.rint(seen)).all())
-    return [marks.write(value.item(), whole) for value in values]
+    return [marks.write(float(value), whole) for value in values]
 
 
-def _put_frame(
+def put_frame(
     frame: Any, part: Path, ending: str, delimiter: str, *, header: bool, index: bool
 ) -> None:
     """Write a data frame, with its index where it is more than a count of the rows."""

@@ -131,6 +131,17 @@ def first_text(frame: Any, k: int) -> tuple[int | None, bool]:
     return None, True
 
 
+def mark_among_numbers(frame: Any, k: int) -> int | None:
+    """Return the row of the first mark, such as - or ?, of a column of numbers and such marks."""
+    row, some_numbers = first_text(frame, k)
+    if row is None or not some_numbers:
+        return None
+    cells = frame.iloc[:, k].str.strip()
+    number = np.any([m.fit(cells) for m in allowed(None, None)], axis=0)
+    marks = cells[~number].unique()
+    return None if any(char.isalnum() for mark in marks for char in mark) else row
+
+
 def as_booleans(frame: Any) -> None:
     """Give columns of True, False and missing cells the type that holds all three, in place."""
     import pandas as pd

@@ -16,6 +16,7 @@ from polyspan.cli.columns import by_name, positions
 from polyspan.cli.csv_files import Layout, check_unique, read_csv
 from polyspan.cli.errors import CommandError, counted, decoding, reading, say, unreadable
 from polyspan.cli.formats import ENDINGS, FRAMES, TEXT, ending_of
+from polyspan.cli.parquet_files import read_parquet
 from polyspan.cli.separators import Marks, as_booleans, first_text
 
 
@@ -47,6 +48,11 @@ class Table:
         return None if counted_only and getattr(index, "name", None) is None else index
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, and of columns that are used."""
+        return self.X.shape[0], self.X.shape[1]
+
+    @property
     def n_missing(self) -> int:
         """Number of missing entries."""
         return int(np.isnan(self.X).sum())
@@ -68,14 +74,19 @@ class Table:
     def for_model(self, model: Any) -> Any:
         """Return the data for a method of a fitted model; check the number of columns."""
         known = model_names(model)
-        n, expected = self.X.shape[1], int(model.n_features_in_)
-        if n != expected:
-            shown = "" if known is None else f" ({first_ten(known)})"
-            raise CommandError(
-                f"{self.path} has {counted(n, 'column')}, but the model was fitted to "
-                f"{expected}{shown}: choose them with --columns or --drop"
-            )
+        check_width(self.path, self.X.shape[1], model)
         return _as_frame(self.X, known)
+
+
+def check_width(path: Path, n_columns: int, model: Any) -> None:
+    """Refuse another number of columns than a model was fitted to."""
+    known, expected = model_names(model), int(model.n_features_in_)
+    if n_columns != expected:
+        shown = "" if known is None else f" ({first_ten(known)})"
+        raise CommandError(
+            f"{path} has {counted(n_columns, 'column')}, but the model was fitted to "
+            f"{expected}{shown}: choose them with --columns or --drop"
+        )
 
 
 def model_names(model: Any) -> tuple[str, ...] | None:
@@ -119,6 +130,42 @@ def read_table(
     decimal, thousands : str, default=None
         The separators in the numbers of a .csv or .tsv file; found from the cells if not given.
     """
+    how: dict[str, Any] = {"carried": carried, "decimal": decimal, "thousands": thousands}
+    table = read_chosen(path, columns, drop, key, header, model, **how)
+    return as_numbers(table, only_numbers=only_numbers)
+
+
+def as_numbers(table: Table, *, only_numbers: bool = False) -> Table:
+    """Return a table of `read_chosen` with the numbers of its columns."""
+    used = list(table.used)
+    if table.frame is not None:
+        check_clear(table, used)
+        if only_numbers:
+            used = _pass_over(table, used)
+    X = table.X[:, used] if table.frame is None else numbers_of(table, used)
+    check_finite(table, X, used)
+    if only_numbers and np.isnan(X).all():
+        raise CommandError(f"{table.path} has no number at all: there is nothing to learn from")
+    names = None if table.names is None else tuple(table.names[k] for k in used)
+    return replace(table, X=X, names=names, used=tuple(used))
+
+
+def read_chosen(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    key: str | None = None,
+    header: str = "auto",
+    model: Any = None,
+    *,
+    carried: bool = False,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> Table:
+    """Read a file and choose columns, as `read_table` does; its entries stay what they are.
+
+    `X` and `names` are those of all columns, and `X` has numbers only where the file is an array.
+    """
     _check_options(path, key, decimal, thousands)
     with reading(path), decoding(path):
         if ending_of(path) in FRAMES:
@@ -133,18 +180,9 @@ def read_table(
     wanted = None if model is None else model_names(model)
     if wanted is not None and names is not None and not columns:
         used = by_name(path, {names[k]: k for k in used}, wanted, carried)
-    if table.frame is not None:
-        _check_clear(table, used)
-        if only_numbers:
-            used = _pass_over(table, used)
     if not used:
         raise CommandError(f"no column of {path} is left: see --columns and --drop")
-    X = table.X[:, used] if table.frame is None else _numbers(table, used)
-    _check_finite(table, X, used)
-    if only_numbers and np.isnan(X).all():
-        raise CommandError(f"{path} has no number at all: there is nothing to learn from")
-    chosen = None if names is None else tuple(names[k] for k in used)
-    return replace(table, X=X, names=chosen, used=tuple(used))
+    return replace(table, used=tuple(used))
 
 
 def _check_options(path: Path, key: str | None, decimal: str | None, thousands: str | None) -> None:
@@ -166,7 +204,7 @@ def _read_frame(path: Path, header: str, decimal: str | None, thousands: str | N
         frame, layout = read_csv(path, header, decimal, thousands)
         names = layout.names
     else:
-        frame = _read_parquet(path)
+        frame = read_parquet(path)
         as_booleans(frame)
         names = tuple(str(name) for name in frame.columns)
         check_unique(path, list(names))
@@ -174,14 +212,7 @@ def _read_frame(path: Path, header: str, decimal: str | None, thousands: str | N
     return Table(path, np.empty(frame.shape), names, frame=frame, layout=layout)
 
 
-def _read_parquet(path: Path) -> Any:
-    import pandas as pd
-
-    with path.open("rb") as file:
-        return pd.read_parquet(file, engine="pyarrow")
-
-
-def _check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
+def check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
     """Refuse infinity, and say where it is."""
     infinite = np.argwhere(np.isinf(X))
     if len(infinite):
@@ -193,7 +224,7 @@ def _check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
         )
 
 
-def _check_clear(table: Table, used: list[int]) -> None:
+def check_clear(table: Table, used: list[int]) -> None:
     """Refuse columns of numbers that are not written in one way; say how the others were read."""
     if table.layout is None:
         return
@@ -218,19 +249,19 @@ def _pass_over(table: Table, used: list[int]) -> list[int]:
             "from; turn text into numbers first"
         )
     if text:
-        names = first_ten([_named_text(table, k) for k in text])
+        names = first_ten([named_text(table, k) for k in text])
         say("note", f"passed over, since they hold text: {names}")
     return [k for k in used if k not in text]
 
 
-def _named_text(table: Table, k: int) -> str:
+def named_text(table: Table, k: int) -> str:
     """Return the name of a column of text, with its first text where other cells are numbers."""
     row, some_numbers = first_text(table.frame, k)
     at = "" if row is None or not some_numbers else f" (row {row}: {table.frame.iloc[row, k]!r})"
     return f"{table.column(k)}{at}"
 
 
-def _numbers(table: Table, used: list[int]) -> np.ndarray:
+def numbers_of(table: Table, used: list[int]) -> np.ndarray:
     """Return columns of a frame as numbers; refuse text and say where it is."""
     frame = table.frame
     text = [k for k in used if not table.is_numeric(k)]
