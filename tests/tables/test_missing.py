@@ -84,7 +84,7 @@ def test_categories_and_rarer_types():
             "exact": [decimal.Decimal("1.5"), decimal.Decimal("NaN"), decimal.Decimal(2)],
             "mixed": [1, None, "a"],
             "lists": [[1, 2], None, [1, 2]],
-            "huge": [10**400, None, 1],
+            "huge": pd.Series([10**400, None, 1], dtype=object),
         }
     )
     kinds = ["category", "ordered category", "date", "date", "duration", "number", "other"]

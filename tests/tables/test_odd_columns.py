@@ -99,7 +99,7 @@ def test_another_time_zone_than_in_fit():
     there = table.assign(c=table["c"].dt.tz_convert("Asia/Tokyo"))
     here, found = model.transform(table)["c"], model.transform(there)["c"]
     assert (here == found).all()
-    assert str(found.dtype) == "datetime64[us, Asia/Tokyo]"
+    assert found.dtype == there["c"].dtype
     again = model.transform(pl.from_pandas(there))["c"]
     assert again.to_list() == found.dt.to_pydatetime().tolist()
 
@@ -204,11 +204,10 @@ def test_columns_of_types_that_cannot_be_read():
     sparse = BASE.assign(c=pd.arrays.SparseArray(BASE["x"]))
     with pytest.raises(ValueError, match="column 'c' is of the sparse type"):
         imputer().fit(sparse)
-    long = pl.from_pandas(BASE).with_columns(
-        c=pl.Series([k % 7 for k in range(N)], dtype=pl.Int128)
-    )
-    out = imputer().fit(long).transform(long[:1].with_columns(c=pl.lit(None, dtype=pl.Int128)))
-    assert out["c"].dtype == pl.Int128
+    longest = getattr(pl, "Int128", pl.Int64)  # older releases have no more than 64 bits
+    long = pl.from_pandas(BASE).with_columns(c=pl.Series([k % 7 for k in range(N)], dtype=longest))
+    out = imputer().fit(long).transform(long[:1].with_columns(c=pl.lit(None, dtype=longest)))
+    assert out["c"].dtype == longest
     assert out["c"].null_count() == 0
 
 
