@@ -36,6 +36,40 @@ def test_d_avg_sees_tiny_angles(xp):
     assert_allclose(measured, 1e-9, rtol=1e-8)
 
 
+def test_d_avg_of_unequal_dimensions(xp):
+    rng = np.random.RandomState(0)
+    truth, found = draw_bases((2, 3, 9, 3), rng)
+    dims, others = (1, 3, 2), (3, 2, 2)
+    true_padded, found_padded = truth.copy(), np.zeros((3, 9, 4))
+    found_padded[:, :, :3] = found
+    for p in range(3):
+        true_padded[p, :, dims[p] :] = 0
+        found_padded[p, :, others[p] :] = 0
+    expected = min(
+        np.mean(
+            [
+                subspace_distance(found[i, :, : others[i]], truth[j, :, : dims[j]], normalize=True)
+                for i, j in enumerate(order)
+            ]
+        )
+        for order in itertools.permutations(range(3))
+    )
+    with sklearn.config_context(array_api_dispatch=True):
+        measured = average_subspace_distance(xp.asarray(found_padded), xp.asarray(true_padded))
+        same = average_subspace_distance(
+            xp.asarray(true_padded[[2, 0, 1]]), xp.asarray(true_padded)
+        )
+    assert_allclose(measured, expected, rtol=1e-12)
+    assert same < 1e-12
+
+
+def test_d_avg_of_padding_alone_is_that_without_it():
+    truth, found = draw_bases((2, 3, 9, 2), np.random.RandomState(0))
+    wide = np.concatenate([found, np.zeros((3, 9, 1))], axis=2)
+    expected = average_subspace_distance(found, truth)
+    assert_allclose(average_subspace_distance(wide, truth), expected, rtol=1e-12)
+
+
 def test_d_avg_names_shapes():
     with pytest.raises(ValueError, match=r"\(2, 5, 2\) and \(3, 5, 2\)"):
         average_subspace_distance(np.zeros((2, 5, 2)), np.zeros((3, 5, 2)))

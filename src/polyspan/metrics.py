@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, namespace, to_numpy, transpose
-from polyspan.geometry import estimate_dimension, principal_angles, subspace_distance
-from polyspan.geometry.distances import same_shape
+from polyspan.geometry import (
+    estimate_dimension,
+    pairwise_subspace_distances,
+    principal_angles,
+    subspace_distance,
+)
+from polyspan.geometry.distances import as_floats, same_shape, without_padding
 from polyspan.inputs import require_dispatch
 
 __all__ = [
     "average_subspace_distance",
     "clustering_error",
     "estimate_dimension",
+    "pairwise_subspace_distances",
     "principal_angles",
     "relative_reconstruction_error",
     "subspace_distance",
@@ -36,12 +43,14 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
 
     The paper pairs D_l with the T_p of largest ‖D_lᵀT_p‖_F and lets no two share one. Here the
     pairing is the one-to-one matching with the largest sum of ‖D_lᵀT_p‖²_F, which does not depend
-    on the order of the subspaces.
+    on the order of the subspaces. Where dimensions differ, the distance is ‖P_1 - P_2‖_F/√2 over
+    its largest value √((s_1 + s_2)/2), and the matching is the one with the smallest mean.
 
     Parameters
     ----------
     bases, true_bases : array of shape (n_subspaces, n_features, subspace_dim)
-        Orthonormal bases.
+        Orthonormal bases. Where dimensions differ, columns beyond a subspace's own dimension are
+        zero; the two arrays may then have different numbers of columns.
 
     Returns
     -------
@@ -56,17 +65,33 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     >>> average_subspace_distance(truth[::-1], truth)
     0.0
     """
-    axes = "n_subspaces, n_features, subspace_dim"
-    bases, true_bases = same_shape("bases and true_bases", axes, bases, true_bases)
-    xp = namespace(bases, true_bases)
-    cosines = transpose(bases)[:, None, ...] @ true_bases[None, ...]
-    overlap = to_numpy(xp.sum(cosines * cosines, axis=(2, 3)))
-    own, matched = linear_sum_assignment(-overlap)
+    bases, true_bases = _two_stacks(bases, true_bases)
+    found, truth = without_padding(bases), without_padding(true_bases)
+    if len({basis.shape[1] for basis in (*found, *truth)}) == 1:
+        xp = namespace(bases, true_bases)
+        cosines = transpose(bases)[:, None, ...] @ true_bases[None, ...]
+        cost = -to_numpy(xp.sum(cosines * cosines, axis=(2, 3)))
+    else:
+        cost = np.array([[subspace_distance(a, b, normalize=True) for b in truth] for a in found])
+    own, matched = linear_sum_assignment(cost)
     distances = [
-        subspace_distance(bases[int(i), ...], true_bases[int(j), ...], normalize=True)
+        subspace_distance(found[int(i)], truth[int(j)], normalize=True)
         for i, j in zip(own, matched, strict=True)
     ]
     return float(sum(distances) / len(distances))
+
+
+def _two_stacks(bases: Array, true_bases: Array) -> tuple[Array, Array]:
+    """Return two stacks of bases; raise an error where they are not as many or in one space."""
+    require_dispatch(bases=bases, true_bases=true_bases)
+    bases, true_bases = as_floats(bases), as_floats(true_bases)
+    if bases.ndim != 3 or true_bases.ndim != 3 or bases.shape[:2] != true_bases.shape[:2]:
+        raise ValueError(
+            "bases and true_bases need the shape (n_subspaces, n_features, subspace_dim) with the "
+            f"same numbers of subspaces and features, found {tuple(bases.shape)} and "
+            f"{tuple(true_bases.shape)}"
+        )
+    return bases, true_bases
 
 
 def clustering_error(labels_true: Any, labels_pred: Any) -> float:

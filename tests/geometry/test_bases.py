@@ -6,9 +6,14 @@ from polyspan.arrays import to_numpy
 from polyspan.geometry import (
     draw_bases,
     is_orthonormal,
+    near_copies,
     orthonormal_columns,
+    orthonormal_rows,
+    orthonormal_step,
     orthonormalise,
     range_basis,
+    subspace_distance,
+    zero_padded,
 )
 from polyspan.geometry.bases import cholesky_orthonormal
 
@@ -70,3 +75,26 @@ def test_orthonormal_by_cholesky(xp, accelerator, dtype):
         for i, j in [(0, 0), (0, 3), (1, 2), (1, 3)]:
             inside = q[i, j] @ (q[i, j].T @ a[i, j])
             assert_allclose(inside, a[i, j], atol=(1e-9 if dtype == "float64" else 1e-1))
+
+
+def test_padding_stays_zero_and_does_not_mix(xp, accelerator):
+    dims = (3, 0, 5, 1)
+    a = zero_padded(np.random.RandomState(0).standard_normal((2, 4, 9, 5)), dims)
+    a[1, 2, :, 1] = a[1, 2, :, 0]  # dependent
+    a[1, 0] = 0.0
+    for place in (xp, accelerator):
+        q = to_numpy(orthonormal_step(place.asarray(a), dims))
+        rows = to_numpy(orthonormal_rows(place.asarray(a.swapaxes(2, 3)), dims))
+        for found in (q, rows.swapaxes(2, 3)):
+            for i, p in np.ndindex(2, 4):
+                own, s = found[i, p][:, : dims[p]], dims[p]
+                assert not found[i, p][:, s:].any()
+                assert_allclose(own.T @ own, np.eye(s), atol=1e-12)
+                assert_allclose(own @ (own.T @ a[i, p][:, :s]), a[i, p][:, :s], atol=1e-12)
+
+
+def test_near_copies_of_lower_dimension_have_the_first_columns():
+    basis = draw_bases((7, 3), np.random.RandomState(0))
+    for copy, s in zip(near_copies(basis, 2, (3, 1)), (3, 1), strict=True):
+        assert not copy[:, s:].any()
+        assert subspace_distance(copy, basis[:, :s]) < 1e-4

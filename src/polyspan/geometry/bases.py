@@ -23,6 +23,9 @@ WIDE_PIVOTS = 0.03
 # Below this the squares from which a factor was computed have lost digits.
 SMALLEST_PIVOT = 1e-140
 
+#: Dimension of every subspace of a stack; None: all have as many as there are columns.
+Dims = tuple[int, ...] | None
+
 
 def orthonormal_columns(a: Array) -> Array:
     """Return orthonormal bases that contain the column spans of a stack of tall matrices.
@@ -33,61 +36,93 @@ def orthonormal_columns(a: Array) -> Array:
     return namespace(a).linalg.qr(a, mode="reduced").Q
 
 
-def orthonormal_step(a: Array) -> Array:
+def orthonormal_step(a: Array, dims: Dims = None) -> Array:
     """Return `orthonormal_columns` of a stack of any shape, as fast as its device allows.
 
     Accelerators are slow at QR decompositions of many thin matrices (seconds for a thousand small
     problems): there a Cholesky factor of the Gram matrix is used instead.
+
+    With `dims`, the dimensions along the third last axis, columns beyond them stay zero. They must
+    be zero in `a`; the first columns of a QR decomposition do not depend on those after them.
     """
-    return orthonormal_columns(a) if is_host(a) else cholesky_orthonormal(a)
+    if is_host(a):
+        return zero_padded(orthonormal_columns(a), dims)
+    return cholesky_orthonormal(a, dims)
 
 
-def orthonormal_rows(a: Array) -> Array:
+def orthonormal_rows(a: Array, dims: Dims = None) -> Array:
     """Return the same as `orthonormal_step`, for the rows of a stack of wide matrices."""
-    return transpose(orthonormal_columns(transpose(a))) if is_host(a) else cholesky_rows(a)
+    if is_host(a):
+        return transpose(zero_padded(orthonormal_columns(transpose(a)), dims))
+    return cholesky_rows(a, dims)
 
 
-def cholesky_orthonormal(a: Array) -> Array:
+def cholesky_orthonormal(a: Array, dims: Dims = None) -> Array:
     """Orthonormalise the columns of a stack of tall matrices; see `cholesky_rows`."""
-    return transpose(cholesky_rows(transpose(a)))
+    return transpose(cholesky_rows(transpose(a), dims))
 
 
-def cholesky_rows(a: Array) -> Array:
+def zero_padded(bases: Array, dims: Dims) -> Array:
+    """Return a stack, (…, n_subspaces, n_features, most_dims), with zeros beyond every dimension.
+
+    None: all dimensions are the number of columns, and nothing changes.
+    """
+    if dims is None:
+        return bases
+    own = moved_to(np.arange(bases.shape[-1]) < np.asarray(dims)[:, None, None], bases)
+    return namespace(bases).where(own, bases, 0.0)
+
+
+def cholesky_rows(a: Array, dims: Dims = None) -> Array:
     """Orthonormalise the rows of a stack of wide matrices by two passes of A ← L⁻¹A, LLᵀ = AAᵀ.
 
     Gram matrices are in double precision. After the first pass the error is the rounding unit
     times the squared condition number, after the second only rounding; if the condition is good,
     one pass is enough. Matrices that are too ill-conditioned for two passes go to Householder QR.
+
+    With `dims`, rows beyond every dimension are zero and stay so: their pivots are large.
     """
     xp = namespace(a)
     shape = a.shape
     a = xp.reshape(a, (-1, *shape[-2:]))
-    lower = _cholesky(a)
+    padding = None
+    if dims is not None:
+        beyond = np.arange(shape[-2]) >= np.asarray(dims)[:, None]
+        beyond = np.broadcast_to(beyond[..., None] * np.eye(shape[-2]), (*shape[:-1], shape[-2]))
+        padding = moved_to(beyond.reshape(-1, shape[-2], shape[-2]), a, xp.float64)
+    lower = _cholesky(a, padding)
     pivots = xp.linalg.diagonal(lower)
     largest, smallest = xp.max(pivots, axis=1), xp.min(pivots, axis=1)
     spread = smallest / largest * xp.astype(smallest > SMALLEST_PIVOT, smallest.dtype)
     least = NARROWEST_PIVOTS * max(machine_epsilon(lower) ** 0.5, machine_epsilon(a))
     narrowest = float(xp.min(spread))  # usually the only number fetched from the device
     if narrowest > least:  # False for NaN
-        return xp.reshape(_passes(a, lower, narrowest), shape)
+        return xp.reshape(_passes(a, lower, narrowest, padding), shape)
     fine = to_numpy(spread) > least
     kept, bad = np.flatnonzero(fine), np.flatnonzero(~fine)
     chosen = moved_to(kept, a)
     others = transpose(xp.take(a, moved_to(bad, a), axis=0))
+    padding = None if padding is None else xp.take(padding, chosen, axis=0)
     parts = [
-        _passes(xp.take(a, chosen, axis=0), xp.take(lower, chosen, axis=0), 0.0),
+        _passes(xp.take(a, chosen, axis=0), xp.take(lower, chosen, axis=0), 0.0, padding),
         transpose(orthonormal_columns(others)),
     ]
     back = np.argsort(np.concatenate([kept, bad]))
-    return xp.reshape(xp.take(xp.concat(parts, axis=0), moved_to(back, a), axis=0), shape)
+    found = xp.reshape(xp.take(xp.concat(parts, axis=0), moved_to(back, a), axis=0), shape)
+    return found if dims is None else transpose(zero_padded(transpose(found), dims))
 
 
-def _cholesky(a: Array) -> Array:
-    """Return the lower factors of AAᵀ + εI, ε of the size of rounding: they always exist."""
+def _cholesky(a: Array, padding: Array | None) -> Array:
+    """Return the lower factors of AAᵀ + εI, ε of the size of rounding: they always exist.
+
+    `padding` has ones on the diagonal for rows of zeros that are no directions.
+    """
     xp = namespace(a)
     wide = xp.astype(a, xp.float64, copy=False)
     gram = wide @ transpose(wide)
     largest = xp.max(xp.linalg.diagonal(gram), axis=1)[:, None, None]
+    if padding is not None:
+        gram = gram + xp.where(largest > 0, largest, xp.ones_like(largest)) * padding
     # Zero matrices and matrices that are not finite get a factor too (infinity and NaN show on the
     # diagonal of the Gram matrix); their tiny pivots mark these factors as useless.
     unit = identity(gram.shape[-1], gram)
@@ -96,25 +131,25 @@ def _cholesky(a: Array) -> Array:
     return xp.linalg.cholesky(xp.where(xp.isfinite(largest), gram + lift * unit, tiny * unit))
 
 
-def _passes(a: Array, lower: Array, narrowest: float) -> Array:
+def _passes(a: Array, lower: Array, narrowest: float, padding: Array | None) -> Array:
     xp = namespace(a)
     a = xp.astype(xp.linalg.inv(lower), a.dtype, copy=False) @ a
     if narrowest > WIDE_PIVOTS and machine_epsilon(a) < 1e-10:
         return a
-    return xp.astype(xp.linalg.inv(_cholesky(a)), a.dtype, copy=False) @ a
+    return xp.astype(xp.linalg.inv(_cholesky(a, padding)), a.dtype, copy=False) @ a
 
 
-def near_copies(basis: Array, n: int) -> Array:
+def near_copies(basis: Array, n: int, dims: Dims = None) -> Array:
     """Return n bases near the given one, each with its own small fixed perturbation.
 
     Exact copies are a saddle point of the objective: every sample is equally near to all of them,
-    and rounding errors would decide the next step.
+    and rounding errors would decide the next step. With `dims` a copy has the first columns alone.
     """
     m, s = basis.shape[-2:]
     turns = np.random.RandomState(0).standard_normal((n, m, s)) / m**0.5
     little = machine_epsilon(basis) ** 0.4  # far above rounding, and its square far below
     near = basis[..., None, :, :] + little * moved_to(turns, basis, basis.dtype)
-    return orthonormal_columns(near)
+    return zero_padded(orthonormal_columns(near), dims)
 
 
 def range_basis(a: Array) -> Array:
@@ -146,6 +181,22 @@ def draw_bases(shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray
     True
     """
     return np.asarray(orthonormal_columns(rng.standard_normal(shape)))
+
+
+def subspace_dims(bases: Array) -> Array:
+    """Return the dimension of every subspace of a stack (n_subspaces, n_features, most_dims).
+
+    Where dimensions differ, the columns beyond a subspace's own dimension are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.geometry import subspace_dims
+    >>> subspace_dims(np.stack([np.eye(4)[:, :2], np.eye(4)[:, :2] * [1, 0]])).tolist()
+    [2, 1]
+    """
+    xp = namespace(bases)
+    return xp.sum(xp.astype(xp.any(bases != 0, axis=-2), xp.int64), axis=-1)
 
 
 def is_orthonormal(bases: Array, tolerance: float | None = None) -> bool:

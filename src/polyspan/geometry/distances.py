@@ -5,10 +5,35 @@ The angles are computed here because `scipy.linalg.subspace_angles` takes NumPy 
 
 from __future__ import annotations
 
-from polyspan.arrays import Array, as_array, float64_sum, namespace, transpose, zeros
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from polyspan.arrays import (
+    Array,
+    as_array,
+    float64_sum,
+    machine_epsilon,
+    moved_to,
+    namespace,
+    to_numpy,
+    transpose,
+    zeros,
+)
+from polyspan.geometry.angle_metrics import (
+    METRICS,
+    Angles,
+    check_dimensions,
+    check_metric,
+    normalised,
+)
+from polyspan.geometry.bases import is_orthonormal
 from polyspan.inputs import require_dispatch
 
-_BASIS = "n_features, subspace_dim"
+# Products of the columns of a basis may differ from 0 and 1 by this much. Rounding in float32, and
+# in bases that were written with four digits, stays below.
+SKEW = 1e-3
 
 
 def _residual(first: Array, second: Array) -> Array:
@@ -16,25 +41,79 @@ def _residual(first: Array, second: Array) -> Array:
     return first - second @ (transpose(second) @ first)
 
 
-def subspace_distance(first: Array, second: Array, *, normalize: bool = False) -> float:
-    r"""Return the distance between two subspaces of equal dimension, given orthonormal bases.
+def _cosines_and_sines(first: Array, second: Array) -> tuple[Array, Array]:
+    """Return the cosines and sines of the principal angles, which ascend."""
+    xp = namespace(first, second)
+    smaller, larger = (second, first) if second.shape[1] <= first.shape[1] else (first, second)
+    if smaller.shape[1] == 0:
+        return zeros((0,), first), zeros((0,), first)
+    cosines = xp.linalg.svdvals(transpose(first) @ second)
+    sines = xp.flip(xp.linalg.svdvals(_residual(smaller, larger)), axis=0)
+    one = xp.ones_like(cosines)
+    return xp.minimum(cosines, one), xp.minimum(sines, one)
+
+
+def _distance(first: Array, second: Array, metric: str) -> Array:
+    """Return the distance of two bases without padding, a number or an array of one."""
+    s, t = first.shape[1], second.shape[1]
+    check_dimensions(s, t, metric)
+    if metric == "chordal" and s == t:
+        return namespace(first, second).linalg.vector_norm(_residual(first, second))
+    cosines, sines = (
+        to_numpy(found).astype(np.float64) for found in _cosines_and_sines(first, second)
+    )
+    return METRICS[metric].of(Angles(cosines, sines, abs(s - t), machine_epsilon(first)))
+
+
+def subspace_distance(
+    first: Array, second: Array, *, metric: str = "chordal", normalize: bool = False
+) -> float:
+    r"""Return the distance between two subspaces, given orthonormal bases.
+
+    The default is the paper's d_u, for two subspaces of s dimensions
 
     .. math:: d_u(S_1, S_2) = \sqrt{s - \mathrm{tr}(D_1^T D_2 D_2^T D_1)} = \|D_1 - P_2 D_1\|_F
 
-    It is computed as the norm of the residual: at angles of 1e-9 this has eight correct digits,
-    while the trace form returns 0.
+    In terms of the principal angles θ_1, …, θ_s the metrics are
+
+    =================  ====================================  ============
+    metric             distance                              largest
+    =================  ====================================  ============
+    "chordal"          √(Σ sin²θ_i)                          √s
+    "geodesic"         √(Σ θ_i²)                             (π/2)√s
+    "projection"       max sin θ_i = ‖P_1 - P_2‖₂            1
+    "procrustes"       2√(Σ sin²(θ_i/2))                     √(2s)
+    "fubini-study"     arccos Π cos θ_i                      π/2
+    "martin"           √(-log Π cos²θ_i)                     infinite
+    =================  ====================================  ============
+
+    All of them are computed from sines where angles are small: at angles of 1e-9 they have eight
+    correct digits, while the trace and products of cosines would give 0.
 
     Parameters
     ----------
     first, second : array of shape (n_features, subspace_dim)
-        Orthonormal bases.
+        Orthonormal bases; a column of zeros is padding and no direction.
+    metric : str, default="chordal"
+        One of the table. "martin" is infinite where an angle is π/2 (to rounding), and violates
+        the triangle inequality at large angles; the others are metrics.
     normalize : bool, default=False
-        Divide by √s, so that the distance lies between 0 and 1.
+        Divide by the largest value of the metric, so that the distance lies between 0 and 1; an
+        error for "martin", which has none.
 
     Returns
     -------
     distance : float
-        Between 0 and √s; a metric on the Grassmann manifold.
+
+    Notes
+    -----
+    For dimensions s_1 ≠ s_2, "chordal" is ‖P_1 - P_2‖_F/√2, of which the largest value is
+    √((s_1 + s_2)/2), and "projection" is ‖P_1 - P_2‖₂, which is then 1 whatever the subspaces are.
+    For "geodesic" and "procrustes" the angles that are missing count as π/2, which
+    makes them metrics between subspaces of all dimensions (Ye and Lim, "Schubert varieties and
+    distances between subspaces of different dimensions", 2016); s is then the larger dimension.
+    In the same way "fubini-study" and "martin" would be π/2 and infinite for any two subspaces:
+    they raise an error.
 
     Examples
     --------
@@ -44,11 +123,13 @@ def subspace_distance(first: Array, second: Array, *, normalize: bool = False) -
     >>> second = np.array([[np.cos(1e-9)], [np.sin(1e-9)], [0.0]])
     >>> f"{subspace_distance(first, second):.8e}"
     '1.00000000e-09'
+    >>> f"{subspace_distance(first, second, metric='fubini-study'):.8e}"
+    '1.00000000e-09'
     """
-    first, second = same_shape("first and second", _BASIS, first, second)
-    xp = namespace(first, second)
-    distance = float(xp.linalg.vector_norm(_residual(first, second)))
-    return float(distance / first.shape[1] ** 0.5) if normalize else distance
+    check_metric(metric, normalize)
+    first, second = _two_bases(first, second)
+    distance = float(_distance(first, second, metric))
+    return normalised(distance, first.shape[1], second.shape[1], metric) if normalize else distance
 
 
 def principal_angles(first: Array, second: Array) -> Array:
@@ -60,12 +141,12 @@ def principal_angles(first: Array, second: Array) -> Array:
     Parameters
     ----------
     first, second : array of shape (n_features, subspace_dim)
-        Orthonormal bases.
+        Orthonormal bases; a column of zeros is padding and no direction.
 
     Returns
     -------
     angles : array of shape (subspace_dim,)
-        Between 0 and π/2.
+        Between 0 and π/2. Where dimensions differ, there are as many as the smaller dimension.
 
     Examples
     --------
@@ -74,56 +155,82 @@ def principal_angles(first: Array, second: Array) -> Array:
     >>> principal_angles(np.eye(4)[:, :2], np.eye(4)[:, 1:3]).round(4).tolist()
     [0.0, 1.5708]
     """
-    first, second = same_shape("first and second", _BASIS, first, second)
+    first, second = _two_bases(first, second)
     xp = namespace(first, second)
-    cosines = xp.linalg.svdvals(transpose(first) @ second)
-    sines = xp.flip(xp.linalg.svdvals(_residual(second, first)), axis=0)
-    one = xp.ones_like(cosines)
-    from_cosine = xp.acos(xp.minimum(cosines, one))
-    from_sine = xp.asin(xp.minimum(sines, one))
-    return xp.where(cosines * cosines < 0.5, from_cosine, from_sine)
+    cosines, sines = _cosines_and_sines(first, second)
+    return xp.where(cosines * cosines < 0.5, xp.acos(cosines), xp.asin(sines))
 
 
-def pairwise_subspace_distances(bases: Array) -> Array:
-    """Return d_u between all pairs of a stack of bases; the maximum is the ε of Definition 1.
+def pairwise_subspace_distances(bases: Array, *, metric: str = "chordal") -> Array:
+    """Return the distances between all pairs of a stack of bases.
+
+    The maximum of the paper's d_u, which is the default, is the ε of Definition 1.
 
     Parameters
     ----------
     bases : array of shape (n_subspaces, n_features, subspace_dim)
+        Orthonormal bases, as `bases_` of a model. Where dimensions differ, columns beyond a
+        subspace's own dimension are zero.
+    metric : str, default="chordal"
+        As for `subspace_distance`.
 
     Returns
     -------
     distances : array of shape (n_subspaces, n_subspaces)
         Symmetric, with a zero diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan.metrics import pairwise_subspace_distances
+    >>> bases = np.stack([np.eye(4)[:, :2], np.eye(4)[:, 1:3]])
+    >>> pairwise_subspace_distances(bases, metric="projection").round(4).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
-    xp = namespace(bases)
-    n = bases.shape[0]
+    check_metric(metric)
+    require_dispatch(bases=bases)
+    bases = as_floats(bases, "bases")
+    if bases.ndim != 3:
+        raise ValueError(
+            "bases needs the shape (n_subspaces, n_features, subspace_dim), found "
+            f"{tuple(bases.shape)}"
+        )
+    _warn_if_skew(without_padding(bases), "bases")
+    return distances_between(bases, metric)
+
+
+def distances_between(bases: Array, metric: str = "chordal") -> Array:
+    """Return `pairwise_subspace_distances` of checked bases, of any array package."""
+    n, each = bases.shape[0], without_padding(bases)
     distances = zeros((n, n), bases)
     for i in range(n):
         for j in range(i + 1, n):
-            d = xp.linalg.vector_norm(_residual(bases[i, ...], bases[j, ...]))
-            distances[i, j] = distances[j, i] = d
+            distances[i, j] = distances[j, i] = _distance(each[i], each[j], metric)
     return distances
 
 
-def closeness(bases: Array) -> Array:
+def closeness(bases: Array, dims: tuple[int, ...] | None = None) -> Array:
     r"""Return the first term of the paper's objective, for every stack of bases at once.
 
-    .. math:: \sum_{l \ne p} d_u^2(S_l, S_p) = L(L-1)s - \sum_{l \ne p} \|D_l^T D_p\|_F^2
+    .. math:: \sum_{l \ne p} d_u^2(S_l, S_p) = (L-1) \sum_l s_l - \sum_{l \ne p} \|D_l^T D_p\|_F^2
 
-    The trace form is accurate enough here: the term is part of a sum, so that only its absolute
-    error matters.
+    For subspaces of different dimension the squared distance is ½‖P_l - P_p‖², which is the
+    paper's d_u² where dimensions are equal. The trace form is accurate enough here: the term is
+    part of a sum, so that only its absolute error matters.
 
     Parameters
     ----------
     bases : array of shape (n_stacks, n_subspaces, n_features, subspace_dim)
+        Where dimensions differ, columns beyond a subspace's own dimension are zero.
+    dims : tuple of n_subspaces ints or None, default=None
+        Dimension s_l of every subspace; None: that of all is the number of columns.
 
     Returns
     -------
     closeness : float64 array of shape (n_stacks,)
     """
     wide = side_by_side(bases)
-    return closeness_of_gram(transpose(wide) @ wide, bases.shape[1])
+    return closeness_of_gram(transpose(wide) @ wide, bases.shape[1], dims)
 
 
 def side_by_side(bases: Array) -> Array:
@@ -133,13 +240,65 @@ def side_by_side(bases: Array) -> Array:
     return xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (n_stacks, m, n * s))
 
 
-def closeness_of_gram(gram: Array, n: int) -> Array:
+def closeness_of_gram(gram: Array, n: int, dims: tuple[int, ...] | None = None) -> Array:
     """Return `closeness` from the products WᵀW of n bases side by side."""
     xp = namespace(gram)
     n_stacks, s = gram.shape[0], gram.shape[2] // n
     blocks = float64_sum(xp.reshape(gram * gram, (n_stacks, n, s, n, s)), axis=(2, 4))
     total = xp.sum(blocks, axis=(1, 2)) - xp.sum(xp.linalg.diagonal(blocks), axis=1)
-    return xp.maximum(n * (n - 1) * s - total, xp.zeros_like(total))
+    n_directions = n * s if dims is None else sum(dims)
+    return xp.maximum((n - 1) * n_directions - total, xp.zeros_like(total))
+
+
+def as_floats(bases: Array, name: str = "bases") -> Array:
+    """Return an array of real floating-point numbers unchanged, and others in double precision."""
+    try:
+        bases = as_array(bases)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(
+            f"{name} cannot be read as one array ({error}): give bases of one shape, with columns "
+            "of zeros where a subspace has fewer dimensions"
+        ) from error
+    xp = namespace(bases)
+    return bases if xp.isdtype(bases.dtype, "real floating") else xp.astype(bases, xp.float64)
+
+
+def without_padding(bases: Array) -> list[Array]:
+    """Return every basis of a stack without its columns of zeros."""
+    xp = namespace(bases)
+    kept = to_numpy(xp.any(bases != 0, axis=1))
+    return [
+        bases[i, ...]
+        if own.all()
+        else xp.take(bases[i, ...], moved_to(np.flatnonzero(own), bases), axis=1)
+        for i, own in enumerate(kept)
+    ]
+
+
+def _two_bases(first: Array, second: Array) -> tuple[Array, Array]:
+    """Return two bases without padding; raise an error where they are not in one space."""
+    require_dispatch(first=first, second=second)
+    first, second = as_floats(first, "first"), as_floats(second, "second")
+    if first.ndim != 2 or second.ndim != 2 or first.shape[0] != second.shape[0]:
+        raise ValueError(
+            "first and second need the shape (n_features, subspace_dim) with the same n_features, "
+            f"found {tuple(first.shape)} and {tuple(second.shape)}"
+        )
+    pair = without_padding(first[None, ...])[0], without_padding(second[None, ...])[0]
+    _warn_if_skew(pair, "first and second", stacklevel=4)
+    return pair
+
+
+def _warn_if_skew(bases: Sequence[Array], name: str, stacklevel: int = 3) -> None:
+    """Warn of bases without padding that are clearly not orthonormal."""
+    if all(basis.shape[1] == 0 or is_orthonormal(basis, SKEW) for basis in bases):
+        return
+    warnings.warn(
+        f"{name} must have orthonormal columns, and products of columns differ from 0 and 1 by "
+        f"more than {SKEW:g}: the result is not that of their spans; take the Q of a QR "
+        "factorisation",
+        stacklevel=stacklevel,
+    )
 
 
 def same_shape(names: str, axes: str, first: Array, second: Array) -> tuple[Array, Array]:
