@@ -5,6 +5,7 @@ All other files import these names from here, so that only this file depends on 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -25,6 +26,7 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils._set_output import ADAPTERS_MANAGER
 from sklearn.utils._set_output import _get_output_config as get_output_config
+from sklearn.utils.metaestimators import available_if as silent_available_if
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import _check_n_features as check_n_features
@@ -35,6 +37,7 @@ __all__ = [
     "MissingValues",
     "ProgressBar",
     "StrOptions",
+    "available_if",
     "check_feature_names",
     "check_feature_names_in",
     "check_n_features",
@@ -94,6 +97,31 @@ except ImportError:  # before scikit-learn 1.8
             f"{learned_where}: both must use the same namespace and the same device; move X there, "
             "or fit again"
         )
+
+
+class _Explained:
+    """A method that some models lack; the message of its absence says why."""
+
+    def __init__(self, check: Callable[[Any], bool], method: Callable[..., Any]) -> None:
+        self.__doc__ = method.__doc__
+        self.__wrapped__ = method
+        self._inner = silent_available_if(check)(method)
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        try:
+            return self._inner.__get__(model, owner)
+        except AttributeError as error:
+            if error.__cause__ is None:
+                raise
+            raise AttributeError(f"{error}: {error.__cause__}") from error.__cause__
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]], Any]:
+    """Return scikit-learn's decorator of the same name, with the reason in the message itself.
+
+    `check` raises an error that says why a model lacks the method.
+    """
+    return lambda method: _Explained(check, method)
 
 
 def plain_settings(X: Any = None) -> AbstractContextManager[None]:

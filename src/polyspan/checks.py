@@ -199,20 +199,30 @@ def first_ten(items: np.ndarray | Sequence[Any]) -> str:
     return ", ".join(str(item) for item in items[:10]) + (", …" if len(items) > 10 else "")
 
 
-def check_subspace_dim(subspace_dim: int, n_features: int) -> None:
-    """Raise an error if a subspace would be the whole space."""
+def check_subspace_dim(
+    subspace_dim: int, n_features: int, dims: tuple[int, ...] | None = None
+) -> None:
+    """Raise an error if a subspace would be the whole space.
+
+    `dims` are the dimensions of all subspaces where they differ, `subspace_dim` the largest.
+    """
     if subspace_dim >= n_features:
+        given = f"subspace_dim={subspace_dim} must"
+        if dims is not None:
+            given = f"subspace_dim={dims} holds {subspace_dim}, which must"
         raise ValueError(
-            f"subspace_dim={subspace_dim} must be smaller than n_features={n_features}: "
+            f"{given} be smaller than n_features={n_features}: "
             "a subspace of full dimension represents every sample"
         )
 
 
-def check_columns_observed(missing: Array, too_few: int = 0) -> None:
+def check_columns_observed(
+    missing: Array, too_few: int = 0, *, weighted: bool = False, trim: float = 0.0
+) -> None:
     """Raise an error where a feature was observed in no sample.
 
-    Where rows with at most `too_few` observed entries are not learned from, `missing` is that of
-    all others.
+    Where rows with at most `too_few` observed entries are not learned from, or (`weighted`) rows of
+    weight 0, or (`trim`) rows far from all others, `missing` is that of all others.
     """
     xp = namespace(missing)
     never = np.flatnonzero(to_numpy(xp.all(missing, axis=0)))
@@ -220,6 +230,8 @@ def check_columns_observed(missing: Array, too_few: int = 0) -> None:
         raise ValueError("all entries of X are NaN: there is nothing to learn from")
     if len(never):
         where = f" in a row with more than subspace_dim={too_few} entries" if too_few else ""
+        where += " in a row with a sample_weight above 0" if weighted else ""
+        where += f" but in rows far from all others, which trim={trim} leaves out" if trim else ""
         raise ValueError(
             f"{len(never)} of {missing.shape[1]} columns of X are never observed{where} "
             f"(columns {first_ten(never)}): leave them out"
@@ -237,15 +249,22 @@ def warn_left_out(left_out: np.ndarray | int, n: int, dim: int) -> None:
         )
 
 
-def warn_if_coinciding(bases: Array, lam: float) -> None:
-    """Warn where all subspaces nearly coincide (within 1 %) because λ is small for the data."""
+def warn_if_coinciding(bases: Array, lam: float, dims: tuple[int, ...] | None = None) -> None:
+    """Warn where all subspaces nearly coincide (within 1 %) because λ is small for the data.
+
+    Subspaces of different dimension coincide where each contains all smaller ones: then the sum
+    of ½‖P_l - P_p‖² is that of ½|s_l - s_p|.
+    """
     n_subspaces, _, s = bases.shape
-    pairs = n_subspaces * (n_subspaces - 1)
-    if math.isinf(lam) or not pairs * s:
+    each = (s,) * n_subspaces if dims is None else dims
+    least = sum(abs(a - b) for a in each for b in each) / 2
+    shared = sum(min(a, b) for a in each for b in each) - sum(each)
+    if math.isinf(lam) or not shared:
         return
-    if float(closeness(bases[None, ...])[0]) < 1e-4 * pairs * s:
+    if float(closeness(bases[None, ...], dims)[0]) - least < 1e-4 * shared:
+        how = "coincide" if dims is None else "contain each other"
         warn_user(
-            f"all {n_subspaces} subspaces coincide: lam={lam:g} is small for samples of this size "
+            f"all {n_subspaces} subspaces {how}: lam={lam:g} is small for samples of this size "
             "(raise lam, or scale X so that samples have norm about 1), or one subspace is enough"
         )
 

@@ -37,28 +37,41 @@ class FitProgress:
         self._root.call_on_fit_task_begin(**self._callback_arguments)
         self._listening = bool(getattr(estimator, "_skl_callbacks", []))
         self._tasks = []
+        self._counts: dict[tuple[int, str | None], int] = {}
         if self._listening:
             for start in range(n_starts):
                 task = self._root.subcontext("start", task_id=start, max_subtasks=max_steps)
                 task.call_on_fit_task_begin(**self._callback_arguments)
                 self._tasks.append(task)
 
-    def monitor(self, first: int, fitted: Callable[[Array], dict[str, Any]]) -> Monitor | None:
+    def monitor(
+        self,
+        first: int,
+        fitted: Callable[[Array], dict[str, Any]],
+        measure: str | None = "objective",
+    ) -> Monitor | None:
         """Return the function that a solver calls after each iteration, or None without callbacks.
 
         The solver counts its starts from 0; `first` is the index of the first of them. `fitted`
         turns the current bases into fitted attributes, for callbacks that need an estimator as if
-        the fit had ended there.
+        the fit had ended there. `measure` is the name of the value that the solver reports: a
+        callback finds it in `context.reported`. None: the solver has nothing to report. Phases of
+        a start have measures of their own, and `context.number` counts the steps of each.
         """
         if not self._listening:
             return None
 
         def report(start: int, iteration: int, objective: float, bases: Array) -> bool:
             step = self._tasks[first + start].subcontext("iteration")
+            # Not `metadata`, which scikit-learn hands on to scorers.
+            step.reported = {} if measure is None else {measure: objective}
+            step.number = self._counts.get((first + start, measure), 0)
+            self._counts[first + start, measure] = step.number + 1
             step.call_on_fit_task_begin(**self._callback_arguments)
             return bool(
                 step.call_on_fit_task_end(
-                    **self._callback_arguments, reconstruction_attributes=lambda: fitted(bases)
+                    **self._callback_arguments,
+                    reconstruction_attributes=lambda: fitted(bases),
                 )
             )
 

@@ -100,5 +100,9 @@ def test_the_method():
     X += 0.01 * rng.standard_normal(X.shape)
     with pytest.raises(NotFittedError):
         SubspaceClustering().summary()
-    text = SubspaceClustering(2, random_state=0).fit(X).summary()
+    model = SubspaceClustering(2, random_state=0).fit(X)
+    text = model.summary()
     assert text.startswith("60 samples are in 2 clusters. Sizes: 30, 30.")
+    longer = model.summary(X)
+    assert longer.startswith(f"{text}\n\nSubspaceClustering: 2 subspaces of 8 features, of dim")
+    assert "60 samples given, 30 in each." in longer

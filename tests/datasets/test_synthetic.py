@@ -90,3 +90,31 @@ def test_seeds():
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_union_of_subspaces(**arguments)
+
+
+def test_different_dimensions():
+    dims = (2, 5, 3)
+    data = make_union_of_subspaces((20, 30, 25), n_features=14, subspace_dim=dims, spread=0.0,
+                                   noise=0.0, random_state=0)  # fmt: skip
+    assert data.bases.shape == (3, 14, 5)
+    for p, s in enumerate(dims):
+        basis, samples = data.bases[p], data.X[data.labels == p]
+        assert is_orthonormal(basis[:, :s], 1e-13)
+        assert not basis[:, s:].any()
+        assert np.linalg.matrix_rank(samples) == s
+        assert_allclose(samples @ basis @ basis.T, samples, atol=1e-13)
+    # Without spread of two in a row one contains the other.
+    for small, large in ((0, 1), (2, 1)):
+        inside = data.bases[large] @ (data.bases[large].T @ data.bases[small])
+        assert_allclose(inside, data.bases[small], atol=1e-13)
+    with pytest.raises(ValueError, match=r"subspace_dim=\(2, 5\) and sizes=\(3, 3, 3\)"):
+        make_union_of_subspaces((3, 3, 3), subspace_dim=(2, 5))
+    with pytest.raises(ValueError, match=r"at least one dimension, each ≥ 1"):
+        make_union_of_subspaces((3, 3), subspace_dim=(2, 0))
+
+
+def test_equal_dimensions_keep_their_bits():
+    one = make_union_of_subspaces((5, 6), n_features=9, subspace_dim=3, random_state=1)
+    each = make_union_of_subspaces((5, 6), n_features=9, subspace_dim=(3, 3), random_state=1)
+    for name, value in vars(one).items():
+        assert np.array_equal(getattr(each, name), value), name

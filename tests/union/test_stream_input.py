@@ -92,7 +92,7 @@ def test_samples_with_too_few_entries_are_not_kept():
 def test_a_fit_that_fails_costs_no_samples(monkeypatch):
     model = MiCUSaL(3, 2, random_state=0).partial_fit(X[:4])
     with monkeypatch.context() as patch:
-        patch.setattr(MiCUSaL, "fit", lambda self, X: 1 / 0)
+        patch.setattr(MiCUSaL, "fit", lambda self, X, **weights: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.partial_fit(X[4:30])
     model.partial_fit(X[30:100])

@@ -244,7 +244,24 @@ def test_clear_errors(model, message):
 def test_what_cannot_stream_has_no_partial_fit(model, option):
     with pytest.raises(AttributeError, match="partial_fit") as caught:
         model.partial_fit(np.ones((50, 12)))
-    assert f"{option} needs all samples in memory, not batches" in str(caught.value.__cause__)
+    assert f"{option} needs all samples in memory, not batches" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subspace_dim": (2, 3)}, "has 2 dimensions for n_subspaces=3"),
+        ({"subspace_dim": (2, 3, -1)}, "sequence of ints that are 0 or more"),
+        ({"solver": "none"}, "'solver' parameter of MiCUSaL"),
+        ({"tol": "none"}, "'tol' parameter of MiCUSaL"),
+        ({"anneal_range": (1, 2, 3)}, "must hold two numbers"),
+    ],
+)
+def test_wrong_values_are_no_missing_method(options, message):
+    model = MiCUSaL(3).set_params(**options)
+    for method in (model.partial_fit, model.fit):
+        with pytest.raises(ValueError, match=message):
+            method(np.ones((50, 12)))
 
 
 def test_other_columns_are_refused():

@@ -17,6 +17,7 @@ from polyspan.kernel.starts import cluster_graph, least_eigenvectors
 from polyspan.union._solve.alternation import update_exactly
 from polyspan.union._solve.problem import prepare
 from polyspan.union.linear import LinearUnion
+from polyspan.union.looking import noise_variance
 
 
 def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
@@ -151,6 +152,7 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.bases_, self.mean_ = cluster_bases(
             X, self.labels_, n_subspaces, self.subspace_dim, center=self.center
         )
+        self.noise_variance_ = noise_variance(self, X)
         return self
 
     def _warn_about_graph(

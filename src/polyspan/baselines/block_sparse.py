@@ -16,6 +16,7 @@ from polyspan.arrays import limit_threads, pass_work
 from polyspan.checks import check_subspace_dim
 from polyspan.geometry import draw_bases
 from polyspan.union.linear import LinearUnion
+from polyspan.union.looking import noise_variance
 
 # A run stops after this many iterations without a lower error.
 PATIENCE = 5
@@ -215,6 +216,7 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.error_, self.n_iter_ = error, n_iter
         self.block_sizes_ = [len(block) for block in dictionary.blocks]
         self.labels_ = self._nearest(X)
+        self.noise_variance_ = noise_variance(self, X)
         return self
 
     def _run(

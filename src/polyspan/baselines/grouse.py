@@ -13,6 +13,7 @@ from polyspan.checks import check_columns_observed, check_subspace_dim, warn_lef
 from polyspan.data.missing import Holes, observed_mean
 from polyspan.geometry import draw_bases
 from polyspan.union.linear import LinearUnion
+from polyspan.union.looking import noise_variance
 from polyspan.union.robust import RobustMiCUSaL
 
 
@@ -112,7 +113,7 @@ class GROUSE(LinearUnion):
             order = rng.permutation(np.flatnonzero(learned))
             basis = self._pass(basis, X - mean, holes, order, t)
         self.mean_, self.n_seen_ = mean, 0
-        return self._store(basis, learned)
+        return self._store(basis, learned, X)
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -139,13 +140,14 @@ class GROUSE(LinearUnion):
         learned = holes.n_observed > self.subspace_dim
         basis = np.asarray(self.bases_[0], dtype=np.float64)
         basis = self._pass(basis, X - self.mean_, holes, np.flatnonzero(learned), 1)
-        return self._store(basis, learned)
+        return self._store(basis, learned, X)
 
-    def _store(self, basis: np.ndarray, learned: np.ndarray) -> Self:
+    def _store(self, basis: np.ndarray, learned: np.ndarray, X: np.ndarray) -> Self:
         """Store the basis, and which of the last samples were learned from."""
         self.bases_ = basis[None].astype(self.mean_.dtype)
         self.labels_ = np.where(learned, 0, -1).astype(np.int64)
         self.n_seen_ += len(learned)
+        self.noise_variance_ = noise_variance(self, X)
         return self
 
     def _pass(
@@ -210,17 +212,18 @@ class KGROUSE(RobustMiCUSaL):
     (2, 30, 2)
     """
 
-    _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
+    _parameter_constraints = {
         name: RobustMiCUSaL._parameter_constraints[name]
         for name in (
-            "n_subspaces", "subspace_dim", "step_size", "n_sweeps", "n_init", "max_iter", "tol",
+            "n_subspaces", "step_size", "n_sweeps", "n_init", "max_iter", "tol",
             "center", "random_state", "n_jobs",
         )
-    }  # fmt: skip
+    } | {"subspace_dim": [Interval(Integral, 1, None, closed="left")]}  # fmt: skip
     lam = float("inf")
     init = "random"
     affine = False
     residual = "plain"
+    trim = 0.0
     forget_factor = 1.0
     solver = "grouse"
     fill_prior = 0.0
@@ -251,6 +254,22 @@ class KGROUSE(RobustMiCUSaL):
         self.center = center
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the subspaces from the observed entries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN marks missing entries.
+        y : ignored
+
+        Returns
+        -------
+        self : KGROUSE
+        """
+        super().fit(X, y)
+        return self
 
     _weighted = False
     """k-GROUSE does not use the weights m/|Ω| of the paper's F2."""

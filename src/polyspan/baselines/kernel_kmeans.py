@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan._sklearn import Interval, fit_context
 from polyspan.checks import refuse_lazy, warn_user
+from polyspan.data.weights import check_weights
 from polyspan.inputs import naming_columns, require_numpy
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, check_kernel_matrix, kernel_of
 
@@ -83,7 +84,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the samples.
 
         Parameters
@@ -91,23 +92,27 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (n_samples, n_features)
             With `kernel="precomputed"` the kernel matrix.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often every sample counts in centres, inertia and starts; 0 is no sample.
 
         Returns
         -------
         self : KernelKMeans
         """
         X = self._validate(X, reset=True)
-        if self.n_clusters > len(X):
-            raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={len(X)}")
+        weights = check_weights(sample_weight, X)
+        n_counted = len(X) if weights is None else np.count_nonzero(weights)
+        if self.n_clusters > n_counted:
+            raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={n_counted}")
         kernel = kernel_of(self)
         G = check_kernel_matrix(X if kernel is None else kernel(X), self.kernel)
         rng = check_random_state(self.random_state)
-        results = [self._run(G, rng) for _ in range(self.n_init)]
+        results = [self._run(G, weights, rng) for _ in range(self.n_init)]
         inertia, labels, n_iter, converged = min(results, key=lambda result: result[0])
         self.labels_, self.inertia_, self.n_iter_ = labels, inertia, n_iter
         self._fitted_kernel = kernel
         self._X_fit = None if kernel is None else X.copy()  # as in the kernel models
-        self._means, _, self._mean_squares = self._centres(G, labels)
+        self._means, _, self._mean_squares = self._centres(G, labels, weights)
         if not converged:
             warn_user(
                 f"labels did not converge in max_iter={self.max_iter} iterations: raise max_iter",
@@ -138,48 +143,62 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
 
     def _run(
-        self, G: np.ndarray, rng: np.random.RandomState
+        self, G: np.ndarray, weights: np.ndarray | None, rng: np.random.RandomState
     ) -> tuple[float, np.ndarray, int, bool]:
         """Run Lloyd's iteration on kernel values from one start."""
         diagonal = np.diag(G)
-        labels = self._plus_plus(G, rng)
+        counts = np.ones(len(G)) if weights is None else weights
+        labels = self._plus_plus(G, weights, rng)
         before, step, converged = np.inf, 0, False
         while step < self.max_iter and not converged:
             step += 1
-            means, products, squares = self._centres(G, labels)
+            means, products, squares = self._centres(G, labels, weights)
             distances = diagonal[:, None] - 2.0 * products + squares
             distances[:, ~means.any(axis=0)] = np.inf
             new_labels = distances.argmin(axis=1)
             # Give an empty cluster the sample that is farthest from its own centre.
-            for p in np.flatnonzero(np.bincount(new_labels, minlength=self.n_clusters) == 0):
+            counted = counts > 0
+            for p in np.flatnonzero(self._sizes(new_labels, counted) == 0):
                 to_centre = distances[np.arange(len(G)), new_labels].copy()
-                sizes = np.bincount(new_labels, minlength=self.n_clusters)
-                to_centre[sizes[new_labels] < 2] = -np.inf
+                to_centre[self._sizes(new_labels, counted)[new_labels] < 2] = -np.inf
+                to_centre[~counted] = -np.inf
                 new_labels[int(to_centre.argmax())] = p
-            inertia = float(np.maximum(distances.min(axis=1), 0.0).sum())
+            inertia = float((counts * np.maximum(distances.min(axis=1), 0.0)).sum())
             small = before - inertia < self.tol * inertia
             converged = bool(np.array_equal(new_labels, labels) or small)
             labels, before = new_labels, inertia
         return inertia, labels, step, converged
 
+    def _sizes(self, labels: np.ndarray, counted: np.ndarray) -> np.ndarray:
+        """Return the number of samples in every cluster, without those of weight 0."""
+        return np.bincount(labels[counted], minlength=self.n_clusters)
+
     def _centres(
-        self, G: np.ndarray, labels: np.ndarray
+        self, G: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples' weights in every centre, their products with it, its squared norm."""
         members = np.eye(self.n_clusters)[labels]
-        means = members / np.maximum(members.sum(axis=0), 1.0)
+        if weights is not None:
+            members *= weights[:, None]
+        totals = members.sum(axis=0)
+        means = members / np.where(totals > 0, totals, 1.0)
         products = G @ means
         return means, products, np.einsum("nk,nk->k", means, products)
 
-    def _plus_plus(self, G: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    def _plus_plus(
+        self, G: np.ndarray, weights: np.ndarray | None, rng: np.random.RandomState
+    ) -> np.ndarray:
         """Draw centres far apart (k-means++) and label samples by the nearest."""
         diagonal = np.diag(G)
-        centres = [int(rng.randint(len(G)))]
+        if weights is None:
+            counts, centres = np.ones(len(G)), [int(rng.randint(len(G)))]
+        else:
+            counts, centres = weights, [int(rng.choice(len(G), p=weights / weights.sum()))]
         nearest = np.maximum(diagonal + diagonal[centres[0]] - 2.0 * G[centres[0]], 0.0)
         labels = np.zeros(len(G), dtype=np.int64)
         while len(centres) < self.n_clusters:
-            total = float(nearest.sum())
-            odds = nearest / total if total > 0 else np.full(len(G), 1.0 / len(G))
+            odds = counts * nearest
+            odds = odds / odds.sum() if odds.sum() > 0 else counts / counts.sum()
             centre = int(rng.choice(len(G), p=odds))
             distances = np.maximum(diagonal + diagonal[centre] - 2.0 * G[centre], 0.0)
             labels = np.where(distances < nearest, len(centres), labels)

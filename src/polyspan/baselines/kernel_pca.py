@@ -11,14 +11,15 @@ from sklearn.base import clone
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed
+from polyspan.data.weights import check_weights
 from polyspan.kernel._solve.alternation import KernelRules
-from polyspan.kernel.fitting import Data, run_starts, store, warn_about
+from polyspan.kernel.fitting import Data, run_starts, store, warn_about, weighted_data
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.mckusal import MCKUSaL
+from polyspan.kernel.plan import Plan, check_sizes
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.robust import RobustMCKUSaL, incomplete_problem
-from polyspan.kernel.starts import Plan, check_sizes
 from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
 from polyspan.progress import FitProgress
 
@@ -33,11 +34,11 @@ def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
     return Plan(1, rules)
 
 
-def _learn(model: KernelUnion, X: Any, y: Any, problem: GramProblem, plan: Plan) -> None:
+def _learn(model: KernelUnion, data: Data, y: Any, problem: GramProblem, plan: Plan) -> None:
     """Find the subspace, for which no random numbers are needed, and store it."""
-    progress = FitProgress(model, X, y, plan.n_starts, problem.max_steps(plan))
+    progress = FitProgress(model, data.X, y, plan.n_starts, problem.max_steps(plan))
     runs = run_starts(problem, plan, np.random.RandomState(0), progress)
-    best = store(model, Data(X, len(X)), problem, runs)
+    best = store(model, data, problem, runs)
     progress.end()
     warn_about(best, plan)
     model.n_iter_ = 1
@@ -119,13 +120,15 @@ class KernelPCADenoiser(KernelUnion):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components, and with `subspace_dim="noise"` also their number.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `MCKUSaL`; not with `subspace_dim="noise"`.
 
         Returns
         -------
@@ -134,14 +137,22 @@ class KernelPCADenoiser(KernelUnion):
         keep_freed_memory()
         self.__dict__.pop("noise_choice_", None)
         X = self._validate(X, reset=True)
+        data = weighted_data(
+            X, check_weights(sample_weight, X), pairwise=self.kernel == "precomputed"
+        )
         if isinstance(self.subspace_dim, str):
+            if data.weights is not None or data.kept is not None:
+                raise ValueError(
+                    'subspace_dim="noise" takes no sample_weight: give a number of components'
+                )
             self.noise_choice_ = self._choose(X)
             self.subspace_dim_ = int(self.noise_choice_.best_params["subspace_dim"])
         else:
             self.subspace_dim_ = int(self.subspace_dim)
-        plan = _one_subspace(self.subspace_dim_, len(X))
+        plan = _one_subspace(self.subspace_dim_, data.n_samples)
         kernel = kernel_of(self)
-        _learn(self, X, y, GramProblem.of(matrix_of(kernel, X), kernel, X), plan)
+        G = matrix_of(kernel, data.X)
+        _learn(self, data, y, GramProblem.of(G, kernel, data.X, **data.weighting), plan)
         return self
 
     def _choose(self, X: np.ndarray) -> NoiseChoice:
@@ -222,7 +233,7 @@ class RobustKernelPCA(KernelUnion):
         self.preimage = preimage
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components from the observed entries.
 
         Parameters
@@ -230,6 +241,8 @@ class RobustKernelPCA(KernelUnion):
         X : array-like of shape (n_samples, n_features)
             NaN marks a missing entry.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `RobustMCKUSaL`.
 
         Returns
         -------
@@ -237,9 +250,11 @@ class RobustKernelPCA(KernelUnion):
         """
         keep_freed_memory()
         X = self._validate(X, reset=True)
-        check_columns_observed(np.isnan(X))
-        problem, plan = incomplete_problem(self, X, _one_subspace(self.subspace_dim, len(X)))
-        _learn(self, X, y, problem, plan)
+        data = weighted_data(X, check_weights(sample_weight, X))
+        check_columns_observed(np.isnan(data.X))
+        plan = _one_subspace(self.subspace_dim, data.n_samples)
+        problem, plan = incomplete_problem(self, data, plan)
+        _learn(self, data, y, problem, plan)
         return self
 
     _takes_missing = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from polyspan.union.micusal import MiCUSaL
@@ -15,9 +16,9 @@ class KSubspaces(MiCUSaL):
     Parameters
     ----------
     n_subspaces : int, default=3
-    subspace_dim : int, default=1
-    init, solver, n_init, center, affine, residual, anneal_steps, anneal_range, max_iter, tol, \
-            forget_factor
+    subspace_dim : int or sequence of n_subspaces ints, default=1
+    init, solver, n_init, center, affine, residual, trim, anneal_steps, anneal_range, max_iter, \
+            tol, forget_factor
         As for `MiCUSaL`. The classical algorithm is `init="random", solver="exact"`.
     random_state, n_jobs
         As for `MiCUSaL`.
@@ -46,7 +47,7 @@ class KSubspaces(MiCUSaL):
     def __init__(
         self,
         n_subspaces: int = 3,
-        subspace_dim: int = 1,
+        subspace_dim: int | Sequence[int] = 1,
         *,
         init: Any = "anneal",
         solver: str = "power",
@@ -54,6 +55,7 @@ class KSubspaces(MiCUSaL):
         center: bool = True,
         affine: bool = False,
         residual: str = "plain",
+        trim: float = 0.0,
         anneal_steps: int = 80,
         anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
@@ -70,6 +72,7 @@ class KSubspaces(MiCUSaL):
         self.center = center
         self.affine = affine
         self.residual = residual
+        self.trim = trim
         self.anneal_steps = anneal_steps
         self.anneal_range = anneal_range
         self.max_iter = max_iter

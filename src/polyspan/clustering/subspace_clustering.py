@@ -25,6 +25,7 @@ from polyspan.clustering.summary import Fitted, summarise
 from polyspan.clustering.verdict import UNSURE, complaints, verdict
 from polyspan.progress import FitProgress
 from polyspan.union.linear import LinearUnion
+from polyspan.union.looking import noise_variance
 
 #: Up to this many samples dense graphs take part.
 DENSE_SAMPLES = 3000
@@ -86,6 +87,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Orthonormal bases. Columns beyond the dimension of a subspace are zero.
     mean_ : ndarray of shape (n_features,)
         Zero: subspaces go through the origin.
+    noise_variance_ : float
+        Variance of the noise: the mean squared residual per remaining dimension.
     members_ : dict of arrays
         "graph" (names), "gap", "weight", each (n_graphs,), "labels" (n_graphs, n_samples), and
         "values" (n_graphs, n_clusters + 1), the leading eigenvalues of each graph.
@@ -255,7 +258,9 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         if len(X) <= n_clusters or coordinates.rank == 0:
             labels = np.arange(len(X)) if coordinates.rank else np.zeros(len(X), dtype=np.int64)
             return Partition(labels, 0.0, "one cluster for every different sample", [])
-        report = progress.monitor(0, lambda labels: self._subspaces(X, labels, n_clusters))
+        report = progress.monitor(
+            0, lambda labels: self._subspaces(X, labels, n_clusters), measure="gap"
+        )
         turn = iter(range(1, len(X) + 100))
 
         def monitor(member: Member) -> bool:
@@ -272,7 +277,6 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         found = subspaces_of(X, labels, n_clusters)
         return {
             "bases_": found.bases,
-            "subspace_dims_": found.dims,
             "mean_": np.zeros(X.shape[1], dtype=X.dtype),
             "agreement_": found.agreement,
         }
@@ -282,6 +286,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.labels_ = labels
         self.n_clusters_ = n_clusters
         self.__dict__.update(self._subspaces(X, labels, n_clusters))
+        self.noise_variance_ = noise_variance(self, X)
         # Labels that no subspaces explain are no clusters of subspaces, however clear they are.
         self.certainty_ = min(found.certainty, beyond_chance(self.agreement_, n_clusters))
         self.confidence_ = np.full(len(X), self.certainty_)  # if there is nothing to compare
@@ -305,8 +310,15 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         check_is_fitted(self, "bases_")
         return bool(self.certainty_ >= UNSURE)
 
-    def summary(self) -> str:
+    # A text and no table: what it says is about graphs, which the table of the others lacks.
+    def summary(self, X: Any = None) -> str:  # type: ignore[override]
         """Return in plain words what was found, how sure it is, and what to do next.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            Samples, such as those of the fit. With them the text goes on with the summary of a
+            linear model: how near the subspaces are, how well they explain these samples.
 
         Returns
         -------
@@ -315,7 +327,8 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             worth, which graphs agree, which samples are unsure.
         """
         check_is_fitted(self, "bases_")
-        return summarise(Fitted.of(self))
+        text = summarise(Fitted.of(self))
+        return text if X is None else f"{text}\n\n{super().summary(X)}"
 
     def _predict_others(
         self, X: np.ndarray, chosen: np.ndarray, coordinates: Coordinates, copies: np.ndarray | None

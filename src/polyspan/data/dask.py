@@ -72,7 +72,7 @@ class DaskRows(Source):
     def take(self, indices: np.ndarray) -> np.ndarray:
         """Gather a few rows; the indices are in ascending order."""
         # dask may not know the sizes of its chunks. Tuples of one size add up to all sizes.
-        ends = np.cumsum(self.reduce(_row_count)[0])
+        ends = np.cumsum(self.row_counts())
         starts = np.concatenate([[0], ends[:-1]])
         parts = [
             delayed(_rows, pure=False)(block, own - start)
@@ -80,6 +80,19 @@ class DaskRows(Source):
             if len(own := indices[(indices >= start) & (indices < end)])
         ]
         return np.concatenate(compute(*parts))
+
+    def row_counts(self) -> list[int]:
+        """Return the number of rows of every chunk."""
+        return list(self.reduce(_row_count)[0])
+
+    def cut(self, values: np.ndarray) -> PerRow:
+        """Send values, one for each row, to where the chunks are worked on."""
+        parts = np.split(values, np.cumsum(self.row_counts())[:-1])
+        return PerRow(tuple(persist(*(delayed(part, pure=False) for part in parts))))
+
+    def collect(self, results: PerRow) -> np.ndarray:
+        """Return results per row as one array in memory."""
+        return np.concatenate(compute(*results.parts))
 
     def map(self, model: Any, method: str) -> Any:
         """Apply a method of a fitted model lazily: return a dask array of its results."""

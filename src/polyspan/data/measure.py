@@ -29,21 +29,26 @@ class Extent:
 
     n_rows: int
     n_learned: int
-    """Number of rows with enough observed entries to learn from."""
+    """Number of rows with enough observed entries, and a weight, to learn from."""
     n_missing: int
     n_infinite: int
     largest: float
-    """The largest absolute value."""
+    """The largest absolute value of rows that have a weight."""
     observed: Array
-    """Number of observed entries of every feature, over the rows to learn from."""
+    """Number of observed entries of every feature, or their weights, over rows to learn from."""
     sums: Array
-    """Sums of these entries, in double precision, times `scale`."""
+    """(Weighted) sums of these entries, in double precision, times `scale`."""
     scale: float
     """A power of two that keeps the sums finite."""
+    weight_sum: float | None = None
+    """Sum of the weights of the rows to learn from; None: each counts once."""
+    n_too_few: int = 0
+    """Number of rows with too few observed entries to learn from."""
 
     def __add__(self, other: Extent) -> Extent:
         # Scales are powers of two: bringing both sums to the smaller one loses no digit.
         scale = min(self.scale, other.scale)
+        weights = None if self.weight_sum is None else self.weight_sum + (other.weight_sum or 0.0)
         return Extent(
             self.n_rows + other.n_rows,
             self.n_learned + other.n_learned,
@@ -53,15 +58,22 @@ class Extent:
             self.observed + other.observed,
             self.sums * (scale / self.scale) + other.sums * (scale / other.scale),
             scale,
+            weights,
+            self.n_too_few + other.n_too_few,
         )
 
 
 def measure_block(
-    block: Array, dtype: Any, too_few: int, row_map: RowMap | None
+    block: Array,
+    dtype: Any,
+    too_few: int,
+    row_map: RowMap | None,
+    weights: np.ndarray | None = None,
 ) -> tuple[Extent | None, None]:
     """Measure a block, one chunk of rows after the other. A task.
 
-    Rows with at most `too_few` observed entries are not learned from.
+    Rows with at most `too_few` observed entries are not learned from. `weights` are those of the
+    rows, (n_rows,); None: 1 for each.
     """
     if scipy.sparse.issparse(block):
         raise ValueError(DENSE_ONLY)
@@ -69,31 +81,50 @@ def measure_block(
     if not len(X):
         return None, None
     if row_map is not None:
-        X = row_map(X)
+        # Rows of weight 0 are not measured, and could be too large to be mapped.
+        used = None if weights is None else weights[:, None] > 0
+        X = row_map(X if used is None else np.where(used, X, 0.0))
     size = chunk_rows(X.shape[1], X.itemsize)
-    parts = [_measure(X[k : k + size], too_few) for k in range(0, len(X), size)]
+    own = np.ones(0) if weights is None else weights
+    parts = [
+        _measure(X[k : k + size], too_few, None if weights is None else own[k : k + size])
+        for k in range(0, len(X), size)
+    ]
     return sum_parts(parts), None
 
 
-def _measure(X: np.ndarray, too_few: int) -> Extent:
+def _measure(X: np.ndarray, too_few: int, weights: np.ndarray | None) -> Extent:
     total = X.sum(dtype=np.float64)
     n_infinite, missing = 0, None
     if not math.isfinite(total):
         n_infinite = int(np.isinf(X).sum())
         missing = np.isnan(X)
     n, m = X.shape
+    learned = used = np.ones(n, dtype=bool) if weights is None else weights > 0
     if missing is None or not missing.any():
-        largest = float(max(-X.min(), X.max()))
-        n_missing, learned = 0, np.ones(n, dtype=bool)
-        values, observed = X, np.full(m, n)
+        n_missing = n_too_few = 0
+        values = X if used.all() else X[used]
+        largest = float(max(-values.min(), values.max())) if len(values) else 0.0
+        observed = np.full(m, len(values))
     else:
         n_missing = int(missing.sum())
-        learned = m - missing.sum(axis=1) > too_few
+        enough = m - missing.sum(axis=1) > too_few
+        n_too_few, learned = n - int(enough.sum()), enough & used
         values = np.where(missing, 0, X)
-        largest = float(np.abs(values).max())
+        largest = float(np.abs(values if used.all() else values[used]).max(initial=0.0))
         values, observed = values[learned], (~missing[learned]).sum(axis=0)
+    weight_sum = None
+    if weights is not None:
+        weights = weights[learned]
+        weight_sum = float(weights.sum(dtype=np.float64))
+        seen = np.ones((1, m)) if missing is None else ~missing[learned]
+        observed = (seen * weights[:, None]).sum(axis=0, dtype=np.float64)
     scale = 1.0 if n_infinite else power_of_two_scale(largest, machine_epsilon(X))
     with np.errstate(invalid="ignore"):
         scaled = values if scale == 1.0 else values * scale
+        scaled = scaled if weights is None else scaled * weights[:, None]
         sums = scaled.sum(axis=0, dtype=np.float64)
-    return Extent(n, int(learned.sum()), n_missing, n_infinite, largest, observed, sums, scale)
+    return Extent(
+        n, int(learned.sum()), n_missing, n_infinite, largest, observed, sums, scale, weight_sum,
+        n_too_few,
+    )  # fmt: skip

@@ -52,8 +52,12 @@ class Holes:
         return Holes(xp.take(self.missing, rows, axis=0), xp.take(self.n_observed, rows))
 
 
-def observed_mean(X: Array, missing: Array) -> Array:
-    """Return the mean of the observed entries of every feature; huge entries do not overflow."""
+def observed_mean(X: Array, missing: Array, weights: Array | None = None) -> Array:
+    """Return the mean of the observed entries of every feature; huge entries do not overflow.
+
+    `weights`, (n_samples,), are those of the samples; None: 1 for each. A feature that was observed
+    only in samples of weight 0 has the mean of these.
+    """
     xp = namespace(X)
     n, m = X.shape
     total, count = zeros((m,), X, xp.float64), zeros((m,), X, xp.float64)
@@ -64,8 +68,15 @@ def observed_mean(X: Array, missing: Array) -> Array:
     )
     for which in slices:
         values = xp.where(missing[which, :], 0.0, X[which, :])
+        observed = xp.astype(~missing[which, :], xp.float64)
+        if weights is not None:
+            values, observed = values * weights[which, None], observed * weights[which, None]
         total = total + float64_sum(values * scale, axis=0)
-        count = count + xp.sum(xp.astype(~missing[which, :], xp.float64), axis=0)
+        count = count + xp.sum(observed, axis=0)
+    if weights is not None and bool(xp.any(count == 0)):
+        seen = count > 0
+        found = xp.astype(total / xp.where(seen, count, 1.0) / scale, X.dtype)
+        return xp.where(seen, found, observed_mean(X, missing))
     return xp.astype(total / count / scale, X.dtype)
 
 

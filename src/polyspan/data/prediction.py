@@ -23,7 +23,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Attributes of a fitted model that are not sent to the blocks: they are large, or a dask graph, or
 # were already checked for all blocks together.
-NOT_SENT = ("labels_", "_stream", "feature_names_in_", "_sklearn_output_config")
+NOT_SENT = ("labels_", "trimmed_", "_stream", "feature_names_in_", "_sklearn_output_config")
 
 
 # Methods whose result is a table that `set_output` decides about.

@@ -46,6 +46,13 @@ class ArrayRows:
         """Return a few rows in working coordinates; the indices are in ascending order."""
         return self.block.take(moved_to(indices, self.like))
 
+    def weights_of(self, indices: np.ndarray) -> Array | None:
+        """Return the weights of a few rows; None: 1 for each."""
+        every = self.block.sample_weights
+        if every is None:
+            return None
+        return namespace(every).take(every[0, :], moved_to(indices, self.like))
+
     def gather(self, results: Array, k: int) -> Array:
         """Return column k of the results, which are in memory."""
         return results[:, k, ...]
@@ -92,6 +99,15 @@ class Source(Protocol):
     def take(self, indices: np.ndarray) -> np.ndarray:
         """Gather a few rows; the indices are in ascending order."""
 
+    def row_counts(self) -> list[int]:
+        """Return the number of rows of every block."""
+
+    def cut(self, values: np.ndarray) -> PerRow:
+        """Return values, one for each row, as results per row."""
+
+    def collect(self, results: PerRow) -> np.ndarray:
+        """Return results per row as one array in memory."""
+
     def map(self, model: Any, method: str) -> Any:
         """Apply a method of a fitted model to all rows and return its results."""
 
@@ -110,27 +126,44 @@ class BlockRows:
     """Number of rows that are learned from."""
     like: Array
     n_left_out: int = 0
-    """Number of rows with too few observed entries to learn from."""
+    """Number of rows with too few observed entries to learn from, or of weight 0."""
+    weights: PerRow | None = None
+    """Weights of all rows; None: 1 for each."""
     in_memory = False
 
     def reduce(self, task: Task, *arguments: Any, keep: bool = False) -> tuple[Any, Any]:
         """Run the task where the blocks are, and sum the results in the order of the blocks."""
-        return self.source.reduce(run_on_block, task, self.observation, *arguments, keep=keep)
+        return self.source.reduce(
+            run_on_block, task, self.observation, self.weights, *arguments, keep=keep
+        )
 
     def take(self, indices: np.ndarray) -> Array:
         """Return a few rows in working coordinates; indices count only rows learned from."""
-        if self.n_left_out:
-            _, learned = self.source.reduce(learned_rows, self.observation, keep=True)
-            assert learned is not None
-            indices = np.flatnonzero(np.asarray(self.source.gather(learned)))[indices]
-        block = self.observation.block(self.source.take(indices))
+        block = self.observation.block(self.source.take(self._among_all(indices)))
         return block.take(np.arange(len(block.squared_norms())))
+
+    def weights_of(self, indices: np.ndarray) -> Array | None:
+        """Return the weights of a few rows; None: 1 for each."""
+        if self.weights is None:
+            return None
+        return self.source.collect(self.weights)[self._among_all(indices)]
+
+    def _among_all(self, indices: np.ndarray) -> np.ndarray:
+        """Return the indices among all rows of rows that are learned from."""
+        if not self.n_left_out:
+            return indices
+        _, learned = self.source.reduce(learned_rows, self.observation, self.weights, keep=True)
+        assert learned is not None
+        found: np.ndarray = np.flatnonzero(np.asarray(self.source.gather(learned)))[indices]
+        return found
 
     def gather(self, results: PerRow, k: int) -> Any:
         """Return column k of labels per row as one array, -1 for rows not learned from."""
         _, column = self.source.reduce(column_of, results, k, keep=True)
         if self.n_left_out:
-            _, column = self.source.reduce(label_every_row, self.observation, column, keep=True)
+            _, column = self.source.reduce(
+                label_every_row, self.observation, self.weights, column, keep=True
+            )
         assert column is not None
         return self.source.gather(column)
 
@@ -139,25 +172,29 @@ class BlockRows:
 Rows = ArrayRows | BlockRows
 
 
-def learned_rows(raw: Array, observation: Any) -> tuple[None, np.ndarray]:
+def learned_rows(
+    raw: Array, observation: Any, weights: np.ndarray | None
+) -> tuple[None, np.ndarray]:
     """Mark the rows that are learned from by 1, all others by 0. A task."""
-    return None, observation.learned(raw).astype(np.int64)
+    return None, observation.learned(raw, weights).astype(np.int64)
 
 
 def label_every_row(
-    raw: Array, observation: Any, labels: np.ndarray | None
+    raw: Array, observation: Any, weights: np.ndarray | None, labels: np.ndarray | None
 ) -> tuple[None, np.ndarray]:
     """Give the label -1 to rows that are not learned from. A task."""
-    learned = observation.learned(raw)
+    learned = observation.learned(raw, weights)
     every = np.full(len(learned), -1)
     if labels is not None:
         every[learned] = labels
     return None, every
 
 
-def run_on_block(raw: Array, task: Task, observation: Any, *arguments: Any) -> tuple[Any, Any]:
-    """Make a block of raw rows and run a task on it."""
-    block = observation.block(raw)
+def run_on_block(
+    raw: Array, task: Task, observation: Any, weights: np.ndarray | None, *arguments: Any
+) -> tuple[Any, Any]:
+    """Make a block of raw rows, with their weights, and run a task on it."""
+    block = observation.block(raw, weights)
     return (None, None) if block is None else task(block, *arguments)
 
 

@@ -47,6 +47,19 @@ class SlicedRows(Source):
             start += len(rows)
         return np.concatenate(parts)
 
+    def row_counts(self) -> list[int]:
+        """Return the number of rows of every slice."""
+        n = int(self.X.shape[0])
+        return [min(self._size, n - start) for start in range(0, n, self._size)]
+
+    def cut(self, values: np.ndarray) -> PerRow:
+        """Return values, one for each row, as results per row."""
+        return PerRow(tuple(np.split(values, np.cumsum(self.row_counts())[:-1])))
+
+    def collect(self, results: PerRow) -> np.ndarray:
+        """Return results per row as one array."""
+        return np.concatenate(results.parts)
+
     def map(self, model: Any, method: str) -> Array:
         """Apply a method of a fitted model, slice by slice, and return its results."""
         apply = getattr(model, method)

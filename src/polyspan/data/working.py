@@ -70,16 +70,22 @@ def working_lam(lam: float, scale: float) -> float:
     return min(max((lam / scale) / scale, 1e-300), 1e300)
 
 
-def scale_and_mean(X: Array, slices: list[slice], *, center: bool) -> tuple[float, Array]:
-    """Return the working scale and the mean times that scale (zero without centring)."""
+def scale_and_mean(
+    X: Array, slices: list[slice], *, center: bool, weights: Array | None = None
+) -> tuple[float, Array]:
+    """Return the working scale and the (weighted) mean times that scale; zero without centring."""
     xp = namespace(X)
     largest = max(float(xp.max(xp.abs(X[which, :]))) for which in slices)
     scale = power_of_two_scale(largest, machine_epsilon(X))
     mean = zeros((X.shape[1],), X)
     if center:
         scaled = (X[which, :] if scale == 1.0 else X[which, :] * scale for which in slices)
+        if weights is not None:
+            own = (weights[which, None] for which in slices)
+            scaled = (part * w for part, w in zip(scaled, own, strict=True))
         totals = [float64_sum(part, axis=0) for part in scaled]
-        mean = xp.astype(sum(totals[1:], totals[0]) / X.shape[0], X.dtype)
+        count = X.shape[0] if weights is None else float(float64_sum(weights))
+        mean = xp.astype(sum(totals[1:], totals[0]) / count, X.dtype)
     return scale, mean
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, check_parameters
-from polyspan.geometry import range_basis
+from polyspan.geometry import orthonormal_columns, range_basis
 from polyspan.inputs import naming_columns, require_numpy
 
 
@@ -26,7 +26,11 @@ class UnionOfSubspaces:
     labels: np.ndarray
     """Which subspace each sample was drawn from."""
     bases: np.ndarray
-    """True bases, shape (n_subspaces, n_features, subspace_dim)."""
+    """True bases, shape (n_subspaces, n_features, subspace_dim).
+
+    Where dimensions differ there are as many columns as the largest has, and those beyond a
+    subspace's own dimension are zero.
+    """
     X_test: np.ndarray
     """Noisy test samples."""
     X_test_clean: np.ndarray
@@ -39,7 +43,7 @@ def make_union_of_subspaces(
     sizes: Sequence[int] = (150, 100, 150, 100, 150),
     *,
     n_features: int = 180,
-    subspace_dim: int = 13,
+    subspace_dim: int | Sequence[int] = 13,
     spread: float = 0.04,
     noise: float = 0.1,
     test_noise: float | None = None,
@@ -50,7 +54,9 @@ def make_union_of_subspaces(
 
     T_1 is a random basis and :math:`T_l = \mathrm{orth}(T_{l-1} + t_s W_l)`, with the entries of
     W_l uniform between 0 and 1. Samples are T_l c with standard normal c, scaled to norm 1, plus
-    white noise of expected squared norm `noise`.
+    white noise of expected squared norm `noise`. Where dimensions differ, T_{l-1} is cut to its
+    first s_l columns before W_l is added, or gets random orthogonal columns: without W_l, of two
+    subspaces in a row one would contain the other.
 
     Parameters
     ----------
@@ -58,8 +64,8 @@ def make_union_of_subspaces(
         Number of training samples per subspace; its length is the number of subspaces.
     n_features : int, default=180
         Dimension m of the ambient space.
-    subspace_dim : int, default=13
-        Dimension s of every subspace.
+    subspace_dim : int or sequence of int, default=13
+        Dimension s of every subspace, or one dimension for each.
     spread : float, default=0.04
         t_s ≥ 0: how far each subspace is from the one before.
     noise : float, default=0.1
@@ -87,7 +93,7 @@ def make_union_of_subspaces(
     check_parameters(
         "make_union_of_subspaces",
         n_features=(n_features, [Interval(Integral, 2, None, closed="left")]),
-        subspace_dim=(subspace_dim, [Interval(Integral, 1, None, closed="left")]),
+        subspace_dim=(subspace_dim, [Interval(Integral, 1, None, closed="left"), "array-like"]),
         spread=(spread, [Interval(Real, 0, None, closed="left")]),
         noise=(noise, [Interval(Real, 0, None, closed="left")]),
         test_noise=(test_noise, [Interval(Real, 0, None, closed="left"), None]),
@@ -98,15 +104,20 @@ def make_union_of_subspaces(
     test_noise = noise if test_noise is None else test_noise
     if len(test_sizes) != len(sizes):
         raise ValueError(f"test_sizes={test_sizes} and sizes={sizes} need the same length")
-    if subspace_dim >= n_features:
+    if np.ndim(subspace_dim) == 0:
+        subspace_dim = np.repeat(subspace_dim, len(sizes)).tolist()
+    dims = _check_sizes("subspace_dim", cast(Sequence[int], subspace_dim), "dimension")
+    if len(dims) != len(sizes):
+        raise ValueError(f"subspace_dim={dims} and sizes={sizes} need the same length")
+    if max(dims) >= n_features:
         raise ValueError(
-            f"subspace_dim={subspace_dim} must be at least 1 and below n_features={n_features}"
+            f"subspace_dim={max(dims)} must be at least 1 and below n_features={n_features}"
         )
     rng = check_random_state(random_state)
-    bases = [range_basis(rng.standard_normal((n_features, subspace_dim)))]
-    while len(bases) < len(sizes):
-        step = rng.uniform(size=(n_features, subspace_dim))
-        bases.append(range_basis(bases[-1] + spread * step))
+    bases = [range_basis(rng.standard_normal((n_features, dims[0])))]
+    for s in dims[1:]:
+        before = _of_dimension(bases[-1], s, rng)
+        bases.append(range_basis(before + spread * rng.uniform(size=(n_features, s))))
     clean, clean_test = (_draw_samples(bases, n, rng) for n in (sizes, test_sizes))
     noisy, noisy_test = (
         x + rng.standard_normal(x.shape) * np.sqrt(power / n_features)
@@ -116,11 +127,21 @@ def make_union_of_subspaces(
         X=noisy,
         X_clean=clean,
         labels=np.repeat(np.arange(len(sizes)), sizes),
-        bases=np.stack(bases),
+        bases=np.stack([np.pad(b, ((0, 0), (0, max(dims) - b.shape[1]))) for b in bases]),
         X_test=noisy_test,
         X_test_clean=clean_test,
         labels_test=np.repeat(np.arange(len(sizes)), test_sizes),
     )
+
+
+def _of_dimension(basis: np.ndarray, s: int, rng: np.random.RandomState) -> np.ndarray:
+    """Return the first s columns of a basis, or all and random ones orthogonal to them."""
+    n_features, old = basis.shape
+    if s <= old:
+        return basis[:, :s]
+    more = rng.standard_normal((n_features, s - old))
+    completed = orthonormal_columns(np.concatenate([basis, more], axis=1))
+    return np.concatenate([basis, completed[:, old:]], axis=1)
 
 
 def _draw_samples(
@@ -134,10 +155,12 @@ def _draw_samples(
     return np.asarray(samples / np.linalg.norm(samples, axis=1, keepdims=True))
 
 
-def _check_sizes(name: str, sizes: Sequence[int]) -> tuple[int, ...]:
+def _check_sizes(
+    name: str, sizes: Sequence[int], what: str = "number of samples"
+) -> tuple[int, ...]:
     sizes = tuple(sizes) if np.ndim(sizes) == 1 else ()
     if not sizes or not all(isinstance(n, Integral) and n >= 1 for n in sizes):
-        raise ValueError(f"{name}={sizes} must hold at least one number of samples, each ≥ 1")
+        raise ValueError(f"{name}={sizes} must hold at least one {what}, each ≥ 1")
     return sizes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.sliced import row_source
 from polyspan.geometry import check_neighbours
 from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import Needs, Rules, Solution, monitor_of_start
+from polyspan.union._solve.alternation import Needs, Rules, Solution
 from polyspan.union._solve.merging import (
     AdaptiveRules,
     AdaptiveSolution,
@@ -22,10 +23,13 @@ from polyspan.union._solve.merging import (
     most_frequent_size,
 )
 from polyspan.union._solve.problem import Monitor, Problem
-from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
+from polyspan.union._solve.refilling import monitor_of_start
+from polyspan.union.fitting import run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, plan_of
+from polyspan.union.plan import CONSTRAINTS, in_words, n_kept, plan_of
 from polyspan.union.reading import read
+from polyspan.union.recentring import recentred
+from polyspan.union.starts import draw_starts
 
 
 class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
@@ -61,6 +65,8 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Subtract the mean (of the observed entries).
     fill_prior : float, default=0.02
         As for `RobustMiCUSaL`; only with missing entries.
+    trim : float, default=0.0
+        As for `MiCUSaL`.
     tol : float, default=1e-4
         As for `MiCUSaL`, but larger: with more dimensions than the data have, the last ones follow
         noise and settle slowly.
@@ -79,7 +85,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Estimated dimension of every subspace before trimming; NaN where a subspace had too few
         samples.
     bases_, mean_, labels_, objective_, objective_history_, n_iter_, converged_
-        Of the final run, as for `MiCUSaL`.
+        Of the final run, as for `MiCUSaL`; with `trim` also `trimmed_`.
 
     Examples
     --------
@@ -117,6 +123,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         n_init: int | str = "auto",
         center: bool = True,
         fill_prior: float = 0.02,
+        trim: float = 0.0,
         anneal_steps: int = 80,
         anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
@@ -134,6 +141,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.n_init = n_init
         self.center = center
         self.fill_prior = fill_prior
+        self.trim = trim
         self.anneal_steps = anneal_steps
         self.anneal_range = anneal_range
         self.max_iter = max_iter
@@ -142,7 +150,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the number and the dimension of the subspaces, and learn them.
 
         Parameters
@@ -150,6 +158,9 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         X : array-like of shape (n_samples, n_features)
             NaN marks missing entries; never modified.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples: 2 is the sample twice, 0 is no sample. None: 1 for each.
+            Dimensions are estimated from distinct samples, whatever their weights.
 
         Returns
         -------
@@ -159,25 +170,31 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         refuse_lazy(self, X)
         if row_source(X) is not None:  # a file in chunks, which is read as a whole
             X = np.asarray(X)
-        data = read(self, X, self.max_dim, Needs(all_samples=True), copied=False)
+        data = read(
+            self, X, self.max_dim, Needs(all_samples=True), copied=False,
+            sample_weight=sample_weight,
+        )  # fmt: skip
         dim = max(1, min(self.max_dim, data.n_features - 1))
-        rules = Rules("exact", self.max_iter, float(self.tol))
+        rules = Rules("exact", self.max_iter, float(self.tol), trim=float(self.trim))
         plan = plan_of(self, rules, self.max_subspaces, dim, affine=False)
         if data.n_features < 2:
             raise ValueError(f"n_features={data.n_features}: subspaces need at least 2 features")
-        if data.n_learned < max(2, dim):
+        if n_kept(data.n_learned, rules.trim) < max(2, dim):
             raise ValueError(
-                f"n_samples={data.n_learned} is fewer than max_dim={self.max_dim}: lower max_dim "
-                "or give more samples"
+                f"{in_words(data.n_learned, rules.trim)} is fewer than max_dim={self.max_dim}: "
+                f"lower max_dim{' or trim' if rules.trim else ''} or give more samples"
             )
-        problem, working = data.problem(
-            float(self.lam), center=plan.center, affine=False, start=None, prior=self._prior()
-        )
+        data = data.trimmed(plan.rules.trim, center=plan.center)
+        make = partial(
+            data.problem, float(self.lam), center=plan.center, affine=False, prior=self._prior(),
+        )  # fmt: skip
+        problem, working = make(start=None)
         starts = draw_starts(plan, problem, working, None, check_random_state(self.random_state))
-        progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
+        progress = FitProgress(self, data.X, y, plan.n_runs, plan.max_steps)
         best = run_starts(
             problem, working, starts, plan, progress, learn=self._learn, choose=most_frequent_size
         )
+        problem, working, best = recentred(make, problem, working, plan, best, progress)
         store(self, data, problem, working, plan, best)
         self.n_subspaces_, _, self.subspace_dim_ = self.bases_.shape
         assert isinstance(best, AdaptiveSolution)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -38,7 +39,7 @@ __all__ = ["BatchFit", "fit_micusal"]
 def fit_micusal(
     X: Any,
     n_subspaces: int = 3,
-    subspace_dim: int = 1,
+    subspace_dim: int | Sequence[int] = 1,
     *,
     lam: float = 4.0,
     init: Any = "anneal",
@@ -58,8 +59,9 @@ def fit_micusal(
     Problem k is fitted as ``MiCUSaL(..., random_state=random_state).fit(X[k])`` would fit it, from
     the same starts, to the same objective up to rounding (bases may differ by a rotation within
     their subspace). Parameters mean what they mean there; there are no leave-one-out residuals, and
-    `solver` is "power". The array decides where the work is done: NumPy, PyTorch and CuPy arrays
-    stay on their device.
+    `solver` is "power". Where subspaces of different dimension are annealed, their starts are found
+    problem by problem; all other steps are products over all of them. The array decides where the
+    work is done: NumPy, PyTorch and CuPy arrays stay on their device.
 
     Parameters
     ----------

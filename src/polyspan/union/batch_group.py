@@ -19,13 +19,15 @@ from polyspan.arrays import (
     transpose,
 )
 from polyspan.data.working import Working, span_of
-from polyspan.geometry import draw_bases
+from polyspan.geometry import draw_bases, zero_padded
 from polyspan.union._solve.annealing import temperatures
 from polyspan.union._solve.batched import Batch, affine_labels, anneal_batch, fit_pooled, nearest
 from polyspan.union._solve.batched_runs import Runs, best_of, learn, restart_from_pooled
 from polyspan.union._solve.shape import join
-from polyspan.union.fitting import draw_points
-from polyspan.union.plan import Plan, checked_start, relative_to_mean
+from polyspan.union._solve.unequal import annealed_starts
+from polyspan.union.fitting import level_schedules
+from polyspan.union.plan import Plan
+from polyspan.union.starts import checked_start, draw_points, relative_to_mean
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Starts:
         X, plan = self._like, self._plan
         shape = (X.shape[0], plan.n_subspaces, X.shape[2], plan.subspace_dim + plan.affine)
         needed = shape if init.ndim == 4 else shape[1:]
-        frames = checked_start(init, needed, X, affine=plan.affine)
+        frames = checked_start(init, needed, X, affine=plan.affine, dims=plan.dims)
         return namespace(X).broadcast_to(frames, shape)
 
     def init_relative_to(self, means: Array, which: slice) -> Array | None:
@@ -104,7 +106,8 @@ class Starts:
         pooled = draw_bases((m, plan.subspace_dim), rng)
         if self.init_frames is not None:
             return pooled, None
-        return pooled, draw_bases((plan.n_starts, plan.n_subspaces, m, plan.subspace_dim), rng)
+        runs = draw_bases((plan.n_starts, plan.n_subspaces, m, plan.subspace_dim), rng)
+        return pooled, runs if plan.annealed else zero_padded(runs, plan.dims)
 
     def _draw_points(self, batch: Batch, which: slice) -> Array:
         host, shape = batch.on_host(), (self._plan.n_starts, self._plan.n_subspaces)
@@ -140,8 +143,19 @@ def fit_group(
         smallest = 1e4 * float(xp.finfo(frames.dtype).smallest_normal)
         rounding = machine_epsilon(frames) * batch.total / n
         units = xp.clip(xp.maximum(residual / n, rounding), smallest, None)
-        schedule = temperatures(1.0, *plan.anneal_range, plan.anneal_steps)
-        frames = anneal_batch(batch, frames, units, schedule)
+        if plan.dims is None:
+            schedule = temperatures(1.0, *plan.anneal_range, plan.anneal_steps)
+            frames = anneal_batch(batch, frames, units, schedule)
+        else:
+            least = to_numpy(xp.clip(rounding, smallest, None))
+            starts_of = [
+                annealed_starts(
+                    batch.problem(k), transpose(frames[k, ...]),
+                    level_schedules(plan, float(residual[k]) / n, ritz[k, :], n, float(least[k])),
+                )[0]
+                for k in range(frames.shape[0])
+            ]  # fmt: skip
+            frames = xp.asarray(transpose(xp.stack(starts_of)), copy=True)
     best = best_of(learn(batch, frames, plan.rules, max_bytes), frames.shape[1])
     best = restart_from_pooled(batch, best, pooled, to_numpy(residual), plan.rules, max_bytes)
     n_narrow = _count_narrow(ritz, max(batch.X.shape[1:]))
@@ -161,7 +175,7 @@ def _prepare(
     if span is not None:
         X = X @ span
         span = span[:, None, ...]
-    return Batch.of(X, lam, plan.affine), Working(means, 1.0, span, int(plan.affine))
+    return Batch.of(X, lam, plan.affine, plan.dims), Working(means, 1.0, span, int(plan.affine))
 
 
 def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:

@@ -1,4 +1,4 @@
-"""The fit of the linear models: draw starts, run them, store the best, warn."""
+"""The fit of the linear models: run starts, store the best, warn."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.cluster import kmeans_plusplus
 
-from polyspan._sklearn import plain_settings
 from polyspan.arrays import (
     DEVICE_CHUNK_BYTES,
     Array,
@@ -33,64 +31,26 @@ from polyspan.checks import (
     warn_unconverged,
     warn_user,
 )
-from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
-from polyspan.geometry import draw_bases, near_copies
+from polyspan.geometry import near_copies, zero_padded
 from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import Solution
-from polyspan.union._solve.alternation import learn as learn_by_alternation
 from polyspan.union._solve.annealing import anneal, pooled_residual, temperatures
 from polyspan.union._solve.problem import Problem
+from polyspan.union._solve.refilling import learn as learn_by_alternation
 from polyspan.union._solve.shape import join
+from polyspan.union._solve.unequal import annealed_starts, units_of_levels
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import Plan, relative_to_mean
+from polyspan.union.looking import noise_variance
+from polyspan.union.plan import Plan
 from polyspan.union.reading import Data
+from polyspan.union.training_labels import training_labels
 
 # Starts share one product while all their projections fit in this many bytes.
 GROUP_BYTES = 8 << 20
-# Samples from which points are drawn; more would cost more than an iteration.
-MOST_CANDIDATES = 4096
 
 #: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
 Learn = Callable[..., list[Solution]]
-
-
-def draw_starts(
-    plan: Plan, problem: Problem, working: Working, given: Array | None, rng: Any
-) -> tuple[Array, Array]:
-    """Return the starts of the pooled subspace, (m, s), and of all runs, (R, L, m, columns).
-
-    NumPy draws them and they are moved to the device of the rows, so that a seed gives the same
-    start on every device.
-    """
-    like = problem.rows.like
-    m, s = like.shape[1], plan.subspace_dim
-    pooled = moved_to(draw_bases((m, s), rng), like, like.dtype)
-    if given is not None:
-        given = relative_to_mean(given, working.mean, plan.affine)
-        return pooled, working.to_working(given)[None, ...]
-    shape = (plan.n_starts, plan.n_subspaces, m, s)
-    starts = moved_to(draw_bases(shape, rng), like, like.dtype)
-    if plan.affine:
-        starts = join(starts, draw_points(problem, shape[:2], rng))
-    return pooled, starts
-
-
-def draw_points(problem: Problem, shape: tuple[int, int], rng: np.random.RandomState) -> Array:
-    """Draw samples far from each other, as points for affine subspaces to start from.
-
-    With uniformly drawn points two subspaces often start in one cluster and stay there.
-    """
-    n_starts, n_subspaces = shape
-    n, points = problem.rows.n_rows, []
-    for _ in range(n_starts):
-        some = np.arange(n)
-        if n > MOST_CANDIDATES:
-            some = np.sort(rng.choice(n, MOST_CANDIDATES))
-        candidates = to_numpy(problem.rows.take(some))
-        with plain_settings():
-            points.append(kmeans_plusplus(candidates, n_subspaces, random_state=rng)[0])
-    return moved_to(np.stack(points), problem.rows.like)
 
 
 def run_starts(
@@ -132,8 +92,8 @@ def run_starts(
         run = delayed(_run_group)
         groups = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
             run(
-                problem, frames[first : first + size, ...], unit, plan, learn, first, progress,
-                fitted,
+                problem, frames[first : first + size, ...], (unit, ritz), plan, learn, first,
+                progress, fitted,
             )
             for first in firsts
         )  # fmt: skip
@@ -146,25 +106,34 @@ def run_starts(
 def _run_group(
     problem: Problem,
     frames: Array,
-    unit: float,
+    pooled: tuple[float, Array],
     plan: Plan,
     learn: Learn,
     first: int,
     progress: FitProgress,
     fitted: Callable[[Array], dict[str, Any]],
 ) -> list[Solution]:
-    """Anneal (if asked), alternate and refill empty subspaces, for starts in one product."""
+    """Anneal (if asked), alternate and refill empty subspaces, for starts in one product.
+
+    `pooled` holds the mean residual to the pooled subspace, and its Ritz values.
+    """
+    unit, ritz = pooled
     monitor = progress.monitor(first, fitted)
     cooling = np.empty((0, frames.shape[0]))
     if plan.annealed:
         # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
         smallest = 1e4 * float(namespace(frames).finfo(frames.dtype).smallest_normal)
-        mean = problem.total / problem.rows.n_rows
-        unit = max(unit, machine_epsilon(frames) * mean, smallest)
-        schedule = temperatures(unit, *plan.anneal_range, plan.anneal_steps)
-        loo = plan.rules.leave_one_out
-        frames, free = anneal(problem, frames, schedule, leave_one_out=loo, monitor=monitor)
-        cooling = to_numpy(free)
+        mean = problem.total / problem.n_samples
+        least = max(machine_epsilon(frames) * mean, smallest)
+        if plan.dims is None:
+            schedule = temperatures(max(unit, least), *plan.anneal_range, plan.anneal_steps)
+            loo = plan.rules.leave_one_out
+            cooled = progress.monitor(first, fitted, "free_energy")
+            frames, free = anneal(problem, frames, schedule, leave_one_out=loo, monitor=cooled)
+            cooling = to_numpy(free)
+        else:
+            schedules = level_schedules(plan, unit, ritz, problem.n_samples, least)
+            frames, cooling = annealed_starts(problem, frames, schedules, monitor=monitor)
     solutions = []
     for k, solution in enumerate(learn(problem, frames, monitor=monitor)):
         solutions.append(replace(solution, anneal_history=tuple(cooling[:, k].tolist())))
@@ -173,19 +142,32 @@ def _run_group(
     return solutions
 
 
+def level_schedules(
+    plan: Plan, residual: float, ritz: Array, n: float, least: float
+) -> dict[int, list[float]]:
+    """Return temperatures for every common dimension; their unit is at least `least`."""
+    units = units_of_levels(plan.dims or (), residual, ritz, n)
+    return {
+        dim: temperatures(max(unit, least), *plan.anneal_range, plan.anneal_steps)
+        for dim, unit in units.items()
+    }
+
+
 def _restart_from_pooled(problem: Problem, best: Solution, pooled: Array, learn: Learn) -> Solution:
     """Run again from copies of one pooled subspace if no start has a lower objective than these.
 
+    Copies of lower dimension have its leading directions.
     This happens if λ is so small for the scale of the data that the subspaces become equal
     before they fit the data.
     """
-    near = near_copies(pooled, best.frames.shape[0])[None, ...]
-    copies = namespace(pooled).broadcast_to(pooled, near.shape)
+    dims = problem.shape.dims
+    near = near_copies(pooled, best.frames.shape[0], dims)[None, ...]
+    copies = zero_padded(namespace(pooled).broadcast_to(pooled, near.shape), dims)
     if problem.shape.n_points:
         points = zeros(near.shape[:-1], near)
         near, copies = join(near, points), join(copies, points)
     _, sums = problem.assign(copies, with_products=False, keep=False)
-    value = float(problem.objective(copies, sums.energy)[0])
+    value = float(problem.objective(copies, sums.energy, sums.squares)[0])
     if best.objective <= value * (1 + 1e-9):
         return best
     together = learn(problem, near, monitor=None)[0]
@@ -214,7 +196,7 @@ def store(
     model: LinearUnion, data: Data, problem: Problem, working: Working, plan: Plan, best: Solution
 ) -> None:
     """Store what was learned, and delete what a stream or an earlier fit has stored."""
-    for name in ("anchors_", "_stream", "n_samples_seen_"):
+    for name in ("anchors_", "_stream", "n_samples_seen_", "trimmed_"):
         model.__dict__.pop(name, None)
     for name, value in fitted_attributes(problem, working, best.frames).items():
         setattr(model, name, value)
@@ -226,25 +208,38 @@ def store(
         setattr(model, f"{name}_history_", moved_to(history, best.frames, xp.float64))
     model.n_iter_ = best.n_iter
     model.converged_ = best.stopped == "converged"
-    if data.source is not None and plain:
-        model.labels_ = map_rows(data.source, model, "predict")
-    elif plain and not data.holes and (working.span is not None or problem.shape.n_points):
-        # Exact ties may fall otherwise in the coordinates of the span, or about a point.
-        model.labels_ = model._nearest(data.X)
-    else:
-        labels = best.labels if data.learned is None else data.expand_labels(best.labels)
-        model.labels_ = (
-            labels.astype(np.int64) if data.source else xp.astype(labels, xp.int64, copy=False)
-        )
+    model.labels_ = training_labels(model, data, problem, working, best, plain=plain)
+    X, weights = data.X, data.weights
+    if plan.rules.trim:
+        X, weights = _store_trimmed(model, data, problem, best)
     if problem.shape.n_points and not data.holes and (plain or data.source is None):
         model.objective_ = _affine_objective(problem, best, None if plain else best.labels, unit)
+    model.noise_variance_ = noise_variance(model, X, data.source, weights)
+
+
+def _store_trimmed(
+    model: LinearUnion, data: Data, problem: Problem, best: Solution
+) -> tuple[Array, Array]:
+    """Store which samples are trimmed; return the samples learned from, and what they weigh."""
+    xp = namespace(best.frames)
+    kept = problem.counted_block(best.frames).sample_weights
+    X, _ = data.learned_rows()
+    if kept is None:  # none is left to trim
+        kept = xp.ones_like(X[:, 0])[None, :]
+    trimmed = data.expand(kept[0, :] == 0, False)
+    model.trimmed_ = trimmed if data.far is None else trimmed | data.far
+    return X, kept[0, :]
 
 
 def _affine_objective(problem: Problem, best: Solution, labels: Any, unit: float) -> float:
     """Return F1 from the residuals themselves."""
     from polyspan.union._solve.exact import residual_block
 
-    residual, _ = problem.rows.reduce(residual_block, best.frames, problem.shape, labels)
+    if problem.trim:
+        block = problem.counted_block(best.frames)
+        residual, _ = residual_block(block, best.frames, problem.shape, labels)
+    else:
+        residual, _ = problem.rows.reduce(residual_block, best.frames, problem.shape, labels)
     if math.isinf(problem.lam):
         return float(residual / unit / unit)
     near = float(problem.shape.closeness(best.frames[None, ...])[0])
@@ -260,7 +255,7 @@ def warn_about(best: Solution, plan: Plan, lam: float) -> None:
             "lam or n_init"
         )
     if not plan.affine:
-        warn_if_coinciding(best.frames, lam)
+        warn_if_coinciding(best.frames, lam, plan.dims)
     if best.stopped == "max_iter":
         warn_unconverged(
             f"the alternation did not converge to tol={plan.rules.tol} in max_iter="

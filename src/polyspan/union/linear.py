@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan._sklearn import available_if
 from polyspan.arrays import (
     Array,
     limit_threads,
@@ -27,9 +27,11 @@ from polyspan.arrays import (
 from polyspan.checks import refuse_missing, validate_samples
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import as_samples, by_blocks
-from polyspan.geometry import pairwise_subspace_distances
+from polyspan.data.weights import weighted_mean
+from polyspan.geometry import distances_between, subspace_dims
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
+from polyspan.union.looking import coordinates, memberships, own_fits
 from polyspan.union.prediction import UnionPrediction, can_impute
 
 
@@ -40,6 +42,8 @@ class LinearUnion(UnionPrediction):
     mean_: Array
     anchors_: Array
     """Points of affine subspaces, (n_subspaces, n_features); not there for linear ones."""
+    noise_variance_: float
+    """Variance of the noise around the subspaces: mean squared residual per remaining dimension."""
 
     def __sklearn_is_fitted__(self) -> bool:
         # A stream may have begun with too few samples to fit.
@@ -54,10 +58,19 @@ class LinearUnion(UnionPrediction):
         return int(self.bases_.shape[0])
 
     @property
+    def subspace_dims_(self) -> Array:
+        """Dimension of every subspace, (n_subspaces,).
+
+        Where they differ, the columns of `bases_` beyond a subspace's own dimension are zero.
+        """
+        check_is_fitted(self)
+        return subspace_dims(self.bases_)
+
+    @property
     def subspace_distances_(self) -> Array:
         """Matrix of d_u between the learned subspaces; its maximum is the ε of Definition 1."""
         check_is_fitted(self)
-        return pairwise_subspace_distances(self.bases_)
+        return distances_between(self.bases_)
 
     def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
         """Check the data; the message for NaN names the model that takes it."""
@@ -120,6 +133,25 @@ class LinearUnion(UnionPrediction):
         judged = Holes.of(X).n_observed > self.bases_.shape[2]
         return namespace(X).where(judged, scores, float("nan"))
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the mean squared distance to the nearest subspace.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples in the mean; None: 1 for each.
+
+        Returns
+        -------
+        score : float
+            0 is the best. The mean is over samples that can be judged; NaN where none can.
+        """
+        if sample_weight is None:
+            return super().score(X)
+        return weighted_mean(self.score_samples(X), sample_weight)
+
     @as_samples
     @by_blocks
     def reconstruct(self, X: Any) -> Array:
@@ -145,38 +177,27 @@ class LinearUnion(UnionPrediction):
     def _reconstructed(self, X: Array) -> Array:
         xp = namespace(X)
         n_subspaces = self.bases_.shape[0]
-        out = zeros(X.shape, self.bases_)
-        if self._takes_missing:
-            for fit, scale in self._masked_fits(X):
-                members = members_of(xp.argmax(fit.gains[0, ...], axis=0), n_subspaces)
-                parts = [
-                    self._fitted(fit, p, own) / scale + self.mean_ for p, own in enumerate(members)
-                ]
-                out[fit.which, :] = restore_order(members, parts)
-            return out
-        if self._points() is not None:
+        if not self._takes_missing and self._points() is not None:
             members, parts = members_of(self._nearest(X), n_subspaces), []
             for p, own in enumerate(members):
                 basis, point = self.bases_[p, ...], self.anchors_[p, :]
                 about = xp.take(X, own, axis=0) - point
                 parts.append((about @ basis) @ transpose(basis) + point)
             return restore_order(members, parts)
-        with self._limit_threads(X):
-            stacked = Stacked.of(self.bases_[None, ...])
-            for which, chunk, scales in self._chunks(X):
-                projections = project(chunk, stacked)
-                members = members_of(xp.argmax(energies(projections)[0, ...], axis=0), n_subspaces)
-                parts = []
-                for p, own in enumerate(members):
-                    theirs = xp.take(projections[0, p, ...], own, axis=1)
-                    projected = transpose(theirs) @ transpose(self.bases_[p, ...])
-                    if scales is not None:
-                        projected = projected / xp.take(scales, own, axis=0)
-                    parts.append(projected + self.mean_)
-                out[which, :] = restore_order(members, parts)
+        out = zeros(X.shape, self.bases_)
+        for fits in own_fits(self, X):
+            parts = []
+            for p, own in enumerate(fits.members):
+                found = transpose(fits.coefficients[p]) @ transpose(self.bases_[p, ...])
+                found = found if fits.points is None else found + fits.points[p, :]
+                parts.append(fits.divided(found, own) + self.mean_)
+            out[fits.which, :] = restore_order(fits.members, parts)
         return out
 
-    @available_if(can_impute)  # type: ignore[untyped-decorator]
+    coordinates = coordinates
+    memberships = memberships
+
+    @available_if(can_impute)
     @as_samples
     @by_blocks
     def impute(self, X: Any) -> Array:
@@ -209,11 +230,9 @@ class LinearUnion(UnionPrediction):
             for fit in block.fits(self.bases_[None, ...], points):
                 yield fit, scale
 
-    def _fitted(self, fit: MaskedFit, p: int, own: Array | None = None) -> Array:
-        """Return c_p + D_pθ of (some) rows, relative to the mean."""
-        theta = fit.coefficients[0, p, ...]
-        theta = theta if own is None else namespace(theta).take(theta, own, axis=1)
-        found = transpose(theta) @ transpose(self.bases_[p, ...])
+    def _fitted(self, fit: MaskedFit, p: int) -> Array:
+        """Return c_p + D_pθ of all rows, relative to the mean."""
+        found = transpose(fit.coefficients[0, p, ...]) @ transpose(self.bases_[p, ...])
         return found if fit.points is None else found + fit.points[0, p, :]
 
     def _chunks(self, X: Array) -> Iterator[tuple[slice, Array, Array | None]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from numbers import Real
 from typing import Any, Self
 
@@ -10,11 +12,12 @@ from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import NEEDS
-from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
+from polyspan.union.fitting import run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, check_plan, given_start, sized_plan
+from polyspan.union.plan import CONSTRAINTS, check_plan, needs_of, sized_plan
 from polyspan.union.reading import read
+from polyspan.union.recentring import recentred
+from polyspan.union.starts import draw_starts, given_start
 from polyspan.union.streaming import partial_fit
 
 
@@ -33,8 +36,11 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     ----------
     n_subspaces : int, default=3
         Number L of subspaces.
-    subspace_dim : int, default=1
-        Dimension s of each; with `affine` it may be 0.
+    subspace_dim : int or sequence of n_subspaces ints, default=1
+        Dimension s of each; with `affine` it may be 0. A sequence gives every subspace its own
+        s_l; the closeness of two of them is then :math:`\frac12 \|P_l - P_p\|^2`, which is d_u²
+        where dimensions are equal. Which cluster gets which dimension is found by annealing, by
+        plain residuals also with `residual="loo"`.
     lam : float, default=4.0
         Weight λ of the data against the closeness of the subspaces; `float("inf")` for
         K-subspaces.
@@ -43,13 +49,15 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         "anneal" starts from random bases and cools soft memberships until they are hard, which
         finds far better optima than the alternation alone. "random" starts the alternation from
         random bases, as in the paper. An array gives the bases to start from; with `affine` it has
-        one column more, a point of the subspace.
+        one column more, a point of the subspace. Where dimensions differ it has the layout of
+        `bases_`; columns beyond a subspace's own dimension must be zero.
     solver : {"power", "exact"}, default="power"
         "exact" takes the top eigenvectors in each update, as in the paper; "power" one power step
         towards them, which is many times cheaper. The objective never rises with either.
     n_init : int or "auto", default="auto"
         Number of starts, of which the one with the lowest objective is kept. "auto" is 8 for
-        `init="random"` and for affine subspaces, and 1 otherwise.
+        `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
+        annealed, and 1 otherwise.
     center : bool, default=True
         Subtract the mean of the samples. Affine subspaces do not depend on it.
     affine : bool, default=False
@@ -61,12 +69,19 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     residual : {"plain", "loo"}, default="plain"
         "plain" assigns by the residual, as the paper does. "loo" assigns by the residual to the
         subspace as it would be without the sample: for clusters with few samples (faces, say). It
-        minimises no objective, and `labels_` may differ from `predict(X)`.
+        minimises no objective, and `labels_` may differ from `predict(X)`. Of a sample of weight 2
+        one of the two copies is left out: with weights keep the largest at 1.
+    trim : float, default=0.0
+        Fraction of the samples (by weight), at least 0 and below 1, that takes no part in the
+        updates: those with the largest residuals, chosen anew in every step. For data with
+        outliers; give at least their fraction. Samples so far away that their residuals are lost
+        in rounding are trimmed from the start. Not with `residual="loo"` or `partial_fit`.
     anneal_steps : int, default=80
         Length of the cooling schedule, one power step each.
     anneal_range : tuple of float, default=(0.4, 0.05)
         First and last temperature, in units of the mean squared residual to one pooled subspace
-        of dimension `subspace_dim`.
+        of dimension `subspace_dim`. Where dimensions differ, clusters are annealed with up to
+        three of them in turn as the dimension of all subspaces.
     max_iter : int, default=300
         Most iterations of the alternation, after annealing if any.
     tol : float, default=1e-6
@@ -85,7 +100,10 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     Attributes
     ----------
     bases_ : ndarray of shape (n_subspaces, n_features, subspace_dim)
-        Orthonormal bases D_l.
+        Orthonormal bases D_l. Where dimensions differ, there are as many columns as the largest
+        has, and those beyond a subspace's own dimension are zero.
+    subspace_dims_ : ndarray of shape (n_subspaces,)
+        Dimension of every subspace.
     mean_ : ndarray of shape (n_features,)
         Mean that was subtracted; zero without centring.
     anchors_ : ndarray of shape (n_subspaces, n_features)
@@ -94,17 +112,26 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     labels_ : ndarray of shape (n_samples,)
         Subspace of every training sample.
     objective_ : float
-        F1 at `labels_` and `bases_`; for λ=∞ the sum of squared residuals.
+        F1 at `labels_` and `bases_`; for λ=∞ the sum of squared residuals. With `trim` it is over
+        the samples that take part.
+    trimmed_ : ndarray of shape (n_samples,)
+        With `trim` above 0: whether a sample took no part in the last update. `labels_` has its
+        nearest subspace all the same.
     objective_history_ : ndarray
         F1 at the beginning of the alternation and after each of its iterations; never rises
-        (with `residual="loo"` it may, and `objective_` is that of the best assignment).
+        (with `residual="loo"` it may, and `objective_` is that of the best assignment). With
+        `trim` and centring the alternation goes on about the mean of the samples that take part,
+        until these stay the same: then it is that about the last mean.
     anneal_history_ : ndarray
-        Free energy at each temperature; empty without annealing.
+        Free energy at each temperature; empty without annealing. Where dimensions differ, that of
+        the common dimension that led to the result.
     n_iter_ : int
-        Iterations of the alternation.
+        Iterations of the alternation, the length of `objective_history_` minus 1.
     converged_ : bool
         Whether it ended by `tol` (with `residual="loo"`: or because no better assignment came
-        for ten iterations).
+        for ten iterations). With `trim` and centring: whether the one about the last mean did.
+    noise_variance_ : float
+        Variance of the noise: the mean squared residual per remaining dimension.
     subspace_distances_ : ndarray of shape (n_subspaces, n_subspaces)
         d_u between the learned subspaces.
     n_features_in_ : int
@@ -148,7 +175,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def __init__(
         self,
         n_subspaces: int = 3,
-        subspace_dim: int = 1,
+        subspace_dim: int | Sequence[int] = 1,
         *,
         lam: float = 4.0,
         init: Any = "anneal",
@@ -157,6 +184,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         center: bool = True,
         affine: bool = False,
         residual: str = "plain",
+        trim: float = 0.0,
         anneal_steps: int = 80,
         anneal_range: tuple[float, float] = (0.4, 0.05),
         max_iter: int = 300,
@@ -174,6 +202,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.center = center
         self.affine = affine
         self.residual = residual
+        self.trim = trim
         self.anneal_steps = anneal_steps
         self.anneal_range = anneal_range
         self.max_iter = max_iter
@@ -183,7 +212,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the subspaces.
 
         Parameters
@@ -192,21 +221,29 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             Complete data; never modified. Under scikit-learn's `array_api_dispatch` an array of
             PyTorch or CuPy is fitted on its own device, and the fitted arrays are there too.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples: 2 is the sample twice, 0 is no sample. None: 1 for each.
 
         Returns
         -------
         self : MiCUSaL
         """
         plan = sized_plan(self)
-        data = read(self, X, self.subspace_dim, NEEDS[plan.rules.solver], copied=False)
+        data = read(
+            self, X, plan.subspace_dim, needs_of(plan.rules), copied=False,
+            sample_weight=sample_weight,
+        )  # fmt: skip
         check_plan(plan, data)
         given = given_start(self.init, data, plan)
-        problem, working = data.problem(
-            float(self.lam), center=plan.center, affine=plan.affine, start=given
-        )
+        data = data.trimmed(plan.rules.trim, center=plan.center)
+        make = partial(
+            data.problem, float(self.lam), center=plan.center, affine=plan.affine, dims=plan.dims,
+        )  # fmt: skip
+        problem, working = make(start=given)
         starts = draw_starts(plan, problem, working, given, check_random_state(self.random_state))
-        progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
+        progress = FitProgress(self, data.X, y, plan.n_runs, plan.max_steps)
         best = run_starts(problem, working, starts, plan, progress)
+        problem, working, best = recentred(make, problem, working, plan, best, progress)
         store(self, data, problem, working, plan, best)
         progress.end()
         warn_about(best, plan, float(self.lam))

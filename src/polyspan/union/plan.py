@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
 
 from polyspan._sklearn import Interval, StrOptions
-from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.checks import check_subspace_dim, warn_user
-from polyspan.geometry import is_orthonormal, orthonormalise
-from polyspan.inputs import require_dispatch
-from polyspan.union._solve.alternation import NEEDS, Rules
-from polyspan.union._solve.shape import join
+from polyspan.geometry import Dims
+from polyspan.union._solve.alternation import NEEDS, Needs, Rules
+from polyspan.union._solve.unequal import levels
 from polyspan.union.reading import Data
+
+# Times that the mean is taken anew after trimming at most; mostly one is enough.
+MOST_ROUNDS = 5
 
 #: What scikit-learn checks of the parameters that the linear models share.
 CONSTRAINTS: dict[str, list[Any]] = {
     "n_subspaces": [Interval(Integral, 1, None, closed="left")],
-    "subspace_dim": [Interval(Integral, 0, None, closed="left")],
+    "subspace_dim": [Interval(Integral, 0, None, closed="left"), "array-like"],
     "lam": [Interval(Real, 0, None, closed="right")],
     "init": [StrOptions({"anneal", "random"}), "array-like"],
     "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "center": ["boolean"],
     "anneal_steps": [Interval(Integral, 1, None, closed="left")],
     "anneal_range": [tuple, list],
+    "trim": [Interval(Real, 0, 1, closed="left")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "random_state": ["random_state"],
@@ -40,6 +42,7 @@ class Plan:
 
     n_subspaces: int
     subspace_dim: int
+    """The largest, where dimensions differ."""
     affine: bool
     center: bool
     n_starts: int
@@ -52,6 +55,19 @@ class Plan:
     """Columns of the frames of one start."""
     max_steps: int
     """Most iterations that one start can take."""
+    dims: Dims = None
+    """Dimension of every subspace, where they differ."""
+
+    @property
+    def n_directions(self) -> int:
+        """Directions (and points) of all subspaces together."""
+        dims = self.dims or (self.subspace_dim,) * self.n_subspaces
+        return sum(dims) + self.n_subspaces * self.affine
+
+    @property
+    def n_runs(self) -> int:
+        """Runs that are reported to callbacks: one of each start, and one about the last mean."""
+        return self.n_starts + bool(self.rules.trim and self.center)
 
 
 class Parameters(Protocol):
@@ -69,10 +85,11 @@ class SizedParameters(Parameters, Protocol):
     """Parameters of linear models whose sizes are given by the user."""
 
     n_subspaces: int
-    subspace_dim: int
+    subspace_dim: Any
     affine: bool
     solver: str
     residual: str
+    trim: float
     max_iter: int
     tol: float
 
@@ -80,21 +97,47 @@ class SizedParameters(Parameters, Protocol):
 def sized_plan(model: SizedParameters) -> Plan:
     """Return the plan of a model whose sizes are given by the user."""
     solver = "power" if model.solver == "mm" else model.solver
-    rules = Rules(solver, model.max_iter, float(model.tol), model.residual == "loo")
+    loo, trim = model.residual == "loo", float(model.trim)
+    rules = Rules(solver, model.max_iter, float(model.tol), loo, trim)
     return plan_of(model, rules, model.n_subspaces, model.subspace_dim, affine=model.affine)
 
 
+def dims_of(n_subspaces: int, subspace_dim: Any) -> tuple[int, Dims]:
+    """Return the largest dimension, and those of all subspaces where they differ, else None.
+
+    `subspace_dim` is an int, or a sequence with one for every subspace.
+    """
+    if isinstance(subspace_dim, Integral):
+        return int(subspace_dim), None
+    given = np.asarray(subspace_dim)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 0).any():
+        raise ValueError(
+            f"subspace_dim={subspace_dim} must be an int, or a sequence of ints that are 0 or more"
+        )
+    if len(given) != n_subspaces:
+        raise ValueError(
+            f"subspace_dim={subspace_dim} has {len(given)} dimensions for n_subspaces="
+            f"{n_subspaces}: give one for each subspace"
+        )
+    dims = tuple(given.tolist())
+    return max(dims), None if len(set(dims)) == 1 else dims
+
+
 def plan_of(
-    model: Parameters, rules: Rules, n_subspaces: int, subspace_dim: int, *, affine: bool
+    model: Parameters, rules: Rules, n_subspaces: int, subspace_dim: Any, *, affine: bool
 ) -> Plan:
     """Return the plan that follows from the parameters of a model."""
     init, n_init = model.init, model.n_init
+    largest, dims = dims_of(n_subspaces, subspace_dim)
     given, annealed = not isinstance(init, str), isinstance(init, str) and init == "anneal"
     if given and n_init not in ("auto", 1):
         warn_user(f"an init array is one start: n_init={n_init} is not used", RuntimeWarning)
     if given or n_init == "auto":
         # Points of affine subspaces stay near where they start, whatever the temperature.
         n_init = 1 if given or (annealed and not affine) else 8
+        if annealed and dims is not None:
+            # Fewer end with dimensions at the wrong clusters where clusters are of unequal size.
+            n_init = max(n_init, 4)
     hottest, coldest = model.anneal_range if len(model.anneal_range) == 2 else (None, None)
     if not (isinstance(hottest, Real) and isinstance(coldest, Real)):
         raise ValueError(f"anneal_range={model.anneal_range} must hold two numbers")
@@ -104,9 +147,12 @@ def plan_of(
             f"anneal_range={model.anneal_range} must be (first, last) temperature with "
             "0 < last <= first"
         )
+    n_annealed = model.anneal_steps * (len(levels(dims)) if dims else 1) if annealed else 0
+    # Each refilling of empty subspaces evaluates its new start once more.
+    rounds = MOST_ROUNDS if rules.trim else 1
     return Plan(
         n_subspaces,
-        subspace_dim,
+        largest,
         affine=affine,
         center=model.center or affine,
         n_starts=int(n_init),
@@ -115,40 +161,62 @@ def plan_of(
         anneal_range=(hottest, coldest),
         rules=rules,
         n_jobs=model.n_jobs,
-        n_columns=n_subspaces * (subspace_dim + affine),
-        # Each refilling of empty subspaces evaluates its new start once more.
-        max_steps=(model.anneal_steps if annealed else 0) + rules.max_iter + 1 + n_subspaces,
+        n_columns=n_subspaces * (largest + affine),
+        max_steps=n_annealed + rules.max_iter + rounds * (1 + n_subspaces),
+        dims=dims,
     )
 
 
 def check_plan(plan: Plan, data: Data) -> None:
     """Raise an error where sizes do not fit the data, or a solver lacks what it needs."""
-    s, n = plan.subspace_dim, data.n_learned
-    check_subspace_dim(s, data.n_features)
-    if s == 0 and not plan.affine:
-        raise ValueError(
-            "subspace_dim=0 is a point, which needs affine=True: use subspace_dim=1 or more"
-        )
-    if n < plan.n_columns:
+    s, n, trim = plan.subspace_dim, data.n_learned, plan.rules.trim
+    check_subspace_dim(s, data.n_features, plan.dims)
+    if min(plan.dims or (s,)) == 0 and not plan.affine:
+        given = f"the 0 in subspace_dim={plan.dims}" if plan.dims else "subspace_dim=0"
+        raise ValueError(f"{given} is a point, which needs affine=True: use subspace_dim=1 or more")
+    if n_kept(n, trim) < plan.n_directions:
         size = "(subspace_dim + 1)" if plan.affine else "subspace_dim"
+        count = f"n_subspaces * {size} = {plan.n_subspaces} * {s + plan.affine}"
+        if plan.dims is not None:
+            count = f"the sum of {size} over subspaces of dimensions {plan.dims}"
+        lower = "n_subspaces, subspace_dim or trim" if trim else "n_subspaces or subspace_dim"
         raise ValueError(
-            f"n_samples={n} is fewer than n_subspaces * {size} = {plan.n_subspaces} * "
-            f"{s + plan.affine} = {plan.n_columns}: every sample could have a direction of its "
-            "own; lower n_subspaces or subspace_dim, or give more samples"
+            f"{in_words(n, trim)} is fewer than {count} = {plan.n_directions}: every sample could "
+            f"have a direction of its own; lower {lower}, or give more samples"
+            f"{'' if data.weights is None else ' with a weight above 0'}"
         )
-    if data.source is not None or NEEDS[plan.rules.solver].linear_only:
+    if data.source is not None or NEEDS[plan.rules.solver].linear_only or plan.rules.trim:
         where = None if data.source is None else "dask" if data.source.lazy else "file"
-        check_needs(plan.rules, plan.affine, where, data.n_features)
+        check_needs(
+            plan.rules, plan.affine, where, data.n_features, plan.dims,
+            weighted=data.weights is not None,
+        )  # fmt: skip
 
 
-def check_needs(rules: Rules, affine: bool, where: str | None, n_features: int) -> None:
+def n_kept(n: int, trim: float) -> float:
+    """Return how many of n samples take part; a whole number but for rounding is that number."""
+    kept = (1.0 - trim) * n
+    return round(kept) if abs(kept - round(kept)) < 1e-9 * n else kept
+
+
+def in_words(n: int, trim: float) -> str:
+    """Return the number of samples that take part, for messages."""
+    if not trim:
+        return f"n_samples={n}"
+    return f"n_samples={n} without the fraction trim={trim}, that is {n_kept(n, trim):.4g},"
+
+
+def check_needs(
+    rules: Rules, affine: bool, where: str | None, n_features: int, dims: Dims = None, *,
+    weighted: bool = False,
+) -> None:  # fmt: skip
     """Raise the one error for options that cannot work together.
 
     `where` tells where the rows are: None for an array in memory, or "file", "dask", "stream".
     """
     what, needs = f"solver={rules.solver!r}", NEEDS[rules.solver]
     kind = {"file": "a file that is read in slices", "dask": "a dask array", "stream": "batches"}
-    lacking = None
+    lacking: str | None = None
     if where and (needs.all_samples or (where == "stream" and not needs.streams)):
         lacking = f"all samples in memory, not {kind[where]}"
     elif where and n_features > needs.max_features_out_of_core:
@@ -158,57 +226,32 @@ def check_needs(rules: Rules, affine: bool, where: str | None, n_features: int) 
         )
     elif where == "stream" and rules.leave_one_out:
         what, lacking = "residual='loo'", f"all samples in memory, not {kind[where]}"
-    elif needs.linear_only and affine:
-        lacking = "affine=False"
-    elif needs.linear_only and rules.leave_one_out:
-        lacking = "residual='plain'"
+    elif rules.trim and (where or rules.leave_one_out):
+        what = f"trim={rules.trim}"
+        lacking = f"all samples in memory, not {kind[where]}" if where else "residual='plain'"
+    else:
+        lacking = _lacking_option(rules, dims, affine=affine, weighted=weighted)
     if lacking:
         raise ValueError(f"{what} needs {lacking}: leave it at its default, or change the other")
 
 
-def given_start(init: Any, data: Data, plan: Plan) -> Array | None:
-    """Check an init array; orthonormalise its bases where needed, and say so.
-
-    For affine subspaces the last column is a point, in the coordinates of the data.
-    """
-    if isinstance(init, str):
-        return None
-    require_dispatch(init=init)
-    like = data.X
-    if data.source is not None:
-        like = np.empty((0, data.n_features), dtype=data.source.working_type)
-    start, shape = to_numpy(init), (plan.n_subspaces, data.n_features, plan.subspace_dim)
-    return checked_start(start, (*shape[:2], shape[2] + plan.affine), like, affine=plan.affine)
-
-
-def checked_start(start: np.ndarray, shape: tuple[int, ...], like: Array, *, affine: bool) -> Array:
-    """Return given frames of the shape asked for, beside `like`, with orthonormal bases."""
-    names = "n_problems, n_subspaces" if len(shape) == 4 else "n_subspaces"
-    columns = "subspace_dim + 1" if affine else "subspace_dim"
-    if start.dtype.kind not in "fiu":
-        raise ValueError(f"init has the type {start.dtype}: give real orthonormal bases")
-    if start.shape != shape:
-        raise ValueError(
-            f"init has the shape {start.shape}, but ({names}, n_features, {columns}) is {shape}"
-        )
-    if not np.isfinite(start).all():
-        raise ValueError("init contains NaN or infinity: give finite orthonormal bases")
-    frames = moved_to(start, like, like.dtype)
-    bases, points = (frames[..., :-1], frames[..., -1]) if affine else (frames, None)
-    if bases.shape[-1]:
-        if not is_orthonormal(bases):
-            warn_user(
-                "the bases in init are not orthonormal: the nearest orthonormal ones are used"
-            )
-        flat = namespace(bases).reshape(bases, (-1, *bases.shape[-2:]))
-        bases = namespace(bases).reshape(orthonormalise(flat), bases.shape)
-    return join(bases, points)
+def _lacking_option(rules: Rules, dims: Dims, *, affine: bool, weighted: bool) -> str | None:
+    """Return the value that a solver needs an option to have, where it has another."""
+    needs = NEEDS[rules.solver]
+    options = (
+        (needs.linear_only and affine, "affine=False"),
+        (needs.linear_only and rules.leave_one_out, "residual='plain'"),
+        (needs.equal_samples and rules.trim, "trim=0.0"),
+        (needs.equal_samples and weighted, "sample_weight=None"),
+        (
+            needs.one_dimension and dims is not None,
+            f"one subspace_dim for all subspaces, found {dims}",
+        ),
+    )
+    return next((value for lacks, value in options if lacks), None)
 
 
-def relative_to_mean(frames: Array, mean: Array, affine: bool) -> Array:
-    """Return frames whose points are relative to the mean."""
-    if not affine:
-        return frames
-    xp = namespace(frames)
-    points = xp.astype(frames[..., -1], xp.float64) - xp.astype(mean, xp.float64)
-    return join(frames[..., :-1], xp.astype(points, frames.dtype))
+def needs_of(rules: Rules) -> Needs:
+    """Return what a fit needs of the rows: trimming compares the residuals of all samples."""
+    needs = NEEDS[rules.solver]
+    return replace(needs, all_samples=True) if rules.trim else needs

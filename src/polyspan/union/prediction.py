@@ -7,9 +7,10 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from polyspan._sklearn import CallbackSupportMixin
+from polyspan._sklearn import CallbackSupportMixin, available_if
 from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.data.prediction import by_blocks
+from polyspan.union.summary import summary
 
 
 def can_impute(model: UnionPrediction) -> bool:
@@ -20,6 +21,14 @@ def can_impute(model: UnionPrediction) -> bool:
             "RobustMiCUSaL, RobustMCKUSaL and SubspaceImputer fill missing entries"
         )
     return True
+
+
+def _has_memberships(model: UnionPrediction) -> bool:
+    """Raise an error that says why a model has no memberships."""
+    raise AttributeError(
+        f"the memberships of a {type(model).__name__} are not known, since the dimension of its "
+        "feature space is not, and so neither is the noise: transform gives the distances"
+    )
 
 
 class UnionPrediction(
@@ -81,7 +90,8 @@ class UnionPrediction(
         -------
         distances : ndarray of shape (n_samples, n_subspaces)
             ‖(x - mean) - P_l(x - mean)‖, not squared; of kernel models in the feature space; with
-            missing entries that of the observed ones, times √(m/|Ω|).
+            missing entries that of the observed ones, times √(m/o) for o observed
+            entries of m.
         """
         return self._distances(self._validate(X, reset=False, method="transform"))
 
@@ -104,6 +114,13 @@ class UnionPrediction(
         distances = self._distances(X)
         nearest = namespace(distances).min(distances, axis=1)
         return -nearest * nearest
+
+    summary = summary
+
+    @available_if(_has_memberships)
+    def memberships(self, X: Any) -> Array:
+        """Return how probable every subspace is; linear models and mixtures have their own."""
+        raise NotImplementedError
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared distance to the nearest subspace.

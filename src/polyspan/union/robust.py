@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -11,12 +13,15 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array
 from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import NEEDS, Solution, monitor_of_start
+from polyspan.union._solve.alternation import Solution
 from polyspan.union._solve.problem import Monitor, Problem
-from polyspan.union.fitting import draw_starts, run_starts, store, warn_about
+from polyspan.union._solve.refilling import monitor_of_start
+from polyspan.union.fitting import run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, check_plan, given_start, sized_plan
+from polyspan.union.plan import CONSTRAINTS, check_plan, needs_of, sized_plan
 from polyspan.union.reading import read
+from polyspan.union.recentring import recentred
+from polyspan.union.starts import draw_starts, given_start
 from polyspan.union.streaming import partial_fit
 
 
@@ -36,8 +41,9 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     ----------
     n_subspaces : int, default=3
         Number L of subspaces.
-    subspace_dim : int, default=1
-        Dimension s of each.
+    subspace_dim : int or sequence of n_subspaces ints, default=1
+        Dimension s of each, or one for each; see `MiCUSaL`. Not a sequence of different numbers
+        with `solver="grouse"`.
     lam : float, default=4.0
         Weight λ of the data against the closeness of the subspaces; `float("inf")` leaves
         closeness out (`solver="mm"` only).
@@ -50,7 +56,8 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         "grouse" is Algorithm 3 as printed.
     n_init : int or "auto", default="auto"
         Number of starts, of which the one with the lowest F2 is kept. "auto" is 8 for
-        `init="random"` and for affine subspaces, and 1 otherwise.
+        `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
+        annealed, and 1 otherwise.
     center : bool, default=False
         Subtract the mean of the observed entries of every feature. The paper does not. Affine
         subspaces are always learned about it.
@@ -59,6 +66,12 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         the squares of filled-in entries relative to the mean. Not with `solver="grouse"`.
     residual : {"plain", "loo"}, default="plain"
         As for `MiCUSaL`, on the filled samples. Not with `solver="grouse"`.
+    trim : float, default=0.0
+        Fraction of the samples (by weight), at least 0 and below 1, that takes no part in the
+        updates: those with the largest residuals, chosen anew in every step. For data with
+        outliers; give at least their fraction. Samples so far away that their residuals are lost
+        in rounding are trimmed from the start. Not with `residual="loo"`, `solver="grouse"` or
+        `partial_fit`.
     fill_prior : float, default=0.02
         ρ, between 0 and 1, for `solver="mm"`.
     step_size : float, default=1.5
@@ -92,9 +105,15 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         With `affine=True`: a point of every subspace, as for `MiCUSaL`.
     labels_ : ndarray of shape (n_samples,)
         Subspace of every training sample; -1 for samples with at most `subspace_dim` observed
-        entries, which have no residual to judge by and were not learned from.
+        entries (the largest, where dimensions differ), which have no residual to judge by and were
+        not learned from.
     objective_, objective_history_, anneal_history_, n_iter_, converged_
         As for `MiCUSaL`, with F2 plus its prior in place of F1.
+    trimmed_ : ndarray of shape (n_samples,)
+        With `trim` above 0: whether a sample took no part in the last update. `labels_` has its
+        nearest subspace all the same.
+    noise_variance_ : float
+        Variance of the noise: the mean squared residual per remaining dimension.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -136,7 +155,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def __init__(
         self,
         n_subspaces: int = 3,
-        subspace_dim: int = 1,
+        subspace_dim: int | Sequence[int] = 1,
         *,
         lam: float = 4.0,
         init: Any = "anneal",
@@ -145,6 +164,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         center: bool = False,
         affine: bool = False,
         residual: str = "plain",
+        trim: float = 0.0,
         fill_prior: float = 0.02,
         step_size: float = 1.5,
         n_sweeps: int = 100,
@@ -165,6 +185,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.center = center
         self.affine = affine
         self.residual = residual
+        self.trim = trim
         self.fill_prior = fill_prior
         self.step_size = step_size
         self.n_sweeps = n_sweeps
@@ -177,7 +198,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the subspaces from the observed entries.
 
         Parameters
@@ -186,23 +207,32 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             NaN marks missing entries; never modified. Under scikit-learn's `array_api_dispatch`
             an array of PyTorch or CuPy is fitted on its own device (`solver="mm"` only).
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples: 2 is the sample twice, 0 is no sample. None: 1 for each.
+            Not with `solver="grouse"`.
 
         Returns
         -------
         self : RobustMiCUSaL
         """
         plan, grouse = sized_plan(self), self.solver == "grouse"
-        data = read(self, X, self.subspace_dim, NEEDS[plan.rules.solver], copied=True)
+        data = read(
+            self, X, plan.subspace_dim, needs_of(plan.rules), copied=True,
+            sample_weight=sample_weight,
+        )  # fmt: skip
         check_plan(plan, data)
         given = given_start(self.init, data, plan)
-        problem, working = data.problem(
-            float(self.lam), center=plan.center, affine=plan.affine, start=given,
+        data = data.trimmed(plan.rules.trim, center=plan.center)
+        make = partial(
+            data.problem, float(self.lam), center=plan.center, affine=plan.affine, dims=plan.dims,
             prior=self._prior(), masked=grouse,
         )  # fmt: skip
+        problem, working = make(start=given)
         starts = draw_starts(plan, problem, working, given, check_random_state(self.random_state))
-        progress = FitProgress(self, data.X, y, plan.n_starts, plan.max_steps)
+        progress = FitProgress(self, data.X, y, plan.n_runs, plan.max_steps)
         learn = self._sweeps if grouse else None
         best = run_starts(problem, working, starts, plan, progress, learn=learn)
+        problem, working, best = recentred(make, problem, working, plan, best, progress)
         store(self, data, problem, working, plan, best)
         progress.end()
         warn_about(best, plan, float(self.lam))

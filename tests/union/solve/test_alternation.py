@@ -12,11 +12,12 @@ from polyspan.arrays import chunk_rows
 from polyspan.data.rows import ArrayRows
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
-from polyspan.union._solve.alternation import PATIENCE, Rules, _Run, alternate, refill_empty
+from polyspan.union._solve.alternation import PATIENCE, Rules, _Run, alternate
 from polyspan.union._solve.annealing import anneal, pooled_residual, temperatures
 from polyspan.union._solve.leave_one_out import SMALLEST_SLACK, coefficient_scatter_block
 from polyspan.union._solve.observation import CompleteBlock
 from polyspan.union._solve.problem import prepare
+from polyspan.union._solve.refilling import refill_empty
 from polyspan.union._solve.shape import Linear, point_closeness_product
 from polyspan.union._solve.sums import Sums, assign_block, member_mask
 

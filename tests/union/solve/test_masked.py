@@ -10,10 +10,11 @@ from numpy.testing import assert_allclose
 
 from polyspan.data.missing import observed_mean, recurring_patterns
 from polyspan.geometry import draw_bases, is_orthonormal
-from polyspan.union._solve.alternation import Rules, alternate, refill_empty, worst_block
+from polyspan.union._solve.alternation import Rules, alternate
 from polyspan.union._solve.annealing import anneal
 from polyspan.union._solve.masked import MaskedBlock
 from polyspan.union._solve.problem import prepare
+from polyspan.union._solve.refilling import refill_empty, worst_block
 from polyspan.union._solve.shape import join
 from polyspan.union._solve.small_systems import inverses, pairwise_products, solve_packed
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.data.rows import ArrayRows, columns_of
 from polyspan.union._solve.problem import Monitor, Problem
@@ -16,8 +14,6 @@ from polyspan.union._solve.sums import Sums
 PATIENCE = 10
 # Up to this many features workers send a dense scatter matrix of every subspace.
 DENSE_FEATURES = 1024
-# A subspace that is re-seeded starts from no more samples than this, where they are gathered.
-MOST_GATHERED = 1000
 
 
 @dataclass(frozen=True)
@@ -32,13 +28,19 @@ class Needs:
     """Whether sums over past samples are enough."""
     linear_only: bool = False
     """Linear subspaces and plain residuals."""
+    equal_samples: bool = False
+    """Every sample counts once: no weights, and none trimmed."""
+    one_dimension: bool = False
+    """Subspaces that all have the same dimension."""
 
 
 #: Needs of each solver. Exact updates of rows that are not all in memory use dense scatters.
 NEEDS = {
     "power": Needs(),
     "exact": Needs(max_features_out_of_core=DENSE_FEATURES, streams=False),
-    "grouse": Needs(all_samples=True, streams=False, linear_only=True),
+    "grouse": Needs(
+        all_samples=True, streams=False, linear_only=True, equal_samples=True, one_dimension=True
+    ),
 }
 
 
@@ -52,6 +54,8 @@ class Rules:
     tol: float = 1e-6
     """Stop when an iteration lowers the objective by no more than this fraction of it."""
     leave_one_out: bool = False
+    trim: float = 0.0
+    """Fraction of the samples, by weight, that takes no part in updates."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Solution:
     labels: Any
     """Label of every sample; None if the rows are not all in memory and no step needs labels."""
     counts: Array
-    """Samples per subspace."""
+    """Samples per subspace, or their weights."""
     objective: float
     """F at these labels and frames."""
     criterion: float
@@ -98,7 +102,7 @@ def alternate(
     for iteration in range(rules.max_iter + 1):
         before = labels if rules.leave_one_out else None
         labels, sums = problem.assign(frames, with_products=not exact, before=before, keep=keep)
-        values = to_numpy(problem.objective(frames, sums.energy)).tolist()
+        values = to_numpy(problem.objective(frames, sums.energy, sums.squares)).tolist()
         still = []
         for k, start in enumerate(active):
             run = runs[start]
@@ -186,91 +190,9 @@ def update_exactly(problem: Problem, frames: Array, labels: Any, start: int) -> 
     bases, points = shape.split(frames)
     if isinstance(rows, ArrayRows):
         own = labels[:, start]
-        complete, weights = rows.block.completed(bases, points, own)
+        complete, weights = problem.counted_block(frames).completed(bases, points, own)
         members: Any = MemberRows(complete, weights, own)
     else:
         moments, _ = rows.reduce(moments_block, frames, shape, labels, start)
         members = MemberMoments(moments, points)
     return exact_step(members, frames, shape, problem.weights)
-
-
-def learn(
-    problem: Problem, frames: Array, rules: Rules, *, monitor: Monitor | None = None
-) -> list[Solution]:
-    """Run Algorithm 1 from every start, and give empty subspaces another chance."""
-    solutions = alternate(problem, frames, rules, monitor=monitor)
-    for k, solution in enumerate(solutions):
-        if bool(namespace(frames).any(solution.counts == 0)):
-            own_monitor = None if monitor is None else monitor_of_start(monitor, k)
-            solutions[k] = refill_empty(problem, solution, rules, monitor=own_monitor)
-    return solutions
-
-
-def monitor_of_start(monitor: Monitor, by: int) -> Monitor:
-    """Return a monitor that adds `by` to the number of the start that it reports."""
-    return lambda start, iteration, objective, frames: monitor(
-        start + by, iteration, objective, frames
-    )
-
-
-def refill_empty(
-    problem: Problem, solution: Solution, rules: Rules, *, monitor: Monitor | None = None
-) -> Solution:
-    """Give empty subspaces the worst represented samples and go on; keep what is better.
-
-    Algorithm 1 can converge with a subspace that no sample chose. The run that goes on from new
-    frames is kept only if it ends lower, so the objective never rises.
-    """
-    xp, rows = namespace(solution.frames), problem.rows
-    for _ in range(solution.frames.shape[0]):
-        empty = np.flatnonzero(to_numpy(solution.counts) == 0).tolist()
-        left = rules.max_iter - solution.n_iter
-        if not empty or solution.stopped != "converged" or left < 1:
-            break
-        bases, _ = problem.shape.split(solution.frames)
-        n_each = max(bases.shape[2], rows.n_rows // (2 * bases.shape[0]))
-        most = n_each * len(empty) if rows.in_memory else MOST_GATHERED
-        worst, _ = rows.reduce(worst_block, solution.frames, problem.shape, most)
-        frames = xp.asarray(solution.frames, copy=True)
-        for k, p in enumerate(empty):
-            members = worst.samples[k :: len(empty), :][:n_each, :]
-            frames[p, ...] = problem.shape.fit_basis(members, solution.frames[0, ...])
-        (resumed,) = alternate(
-            problem, frames[None, ...], replace(rules, max_iter=left), monitor=monitor
-        )
-        if not resumed.criterion < solution.criterion:
-            break
-        # As long as the new run is above the old objective, the history repeats the old one.
-        reached = [min(value, solution.objective) for value in resumed.history[1:]]
-        solution = replace(
-            resumed,
-            history=(*solution.history, *reached),
-            n_iter=solution.n_iter + resumed.n_iter,
-        )
-    return solution
-
-
-@dataclass(frozen=True)
-class Worst:
-    """The worst represented samples so far: squared residuals, descending, and the samples."""
-
-    residuals: Array
-    samples: Array
-    most: int
-
-    def __add__(self, other: Worst) -> Worst:
-        xp = namespace(self.residuals)
-        residuals = xp.concat([self.residuals, other.residuals], axis=0)
-        samples = xp.concat([self.samples, other.samples], axis=0)
-        order = xp.argsort(residuals, descending=True)[: self.most]
-        return Worst(xp.take(residuals, order), xp.take(samples, order, axis=0), self.most)
-
-
-def worst_block(block: Any, frames: Array, shape: Any, most: int) -> tuple[Worst, None]:
-    """Return the worst represented samples of a block for one start. A task."""
-    xp = namespace(frames)
-    bases, points = shape.split(frames[None, ...])
-    best_gains = [xp.max(fit.gains[0, ...], axis=0) for fit in block.fits(bases, points)]
-    residuals = block.squared_norms() - xp.concat(best_gains, axis=0)
-    order = xp.argsort(residuals, descending=True)[:most]
-    return Worst(xp.take(residuals, order), block.take(order), most), None

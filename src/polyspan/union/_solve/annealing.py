@@ -34,9 +34,16 @@ def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array, Array
         bases = single.shape.step(bases, sums, weights)
     _, sums = single.assign(bases, with_products=True, keep=False)
     assert sums.products is not None
-    ritz = xp.linalg.eigvalsh(transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...])
-    residual = max(problem.total - float(sums.energy[0]), 0.0) / problem.rows.n_rows
-    return residual, ritz, bases[0, 0, ...]
+    inside = transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...]
+    total, n = problem.total, problem.n_samples
+    if sums.squares is not None:  # some samples take no part
+        total, n = float(sums.squares[0]), float(xp.sum(sums.counts))
+    residual = max(total - float(sums.energy[0]), 0.0) / n
+    if problem.shape.dims is None:
+        return residual, xp.linalg.eigvalsh(inside), bases[0, 0, ...]
+    # Subspaces of lower dimension have the first columns: the leading directions.
+    ritz, vectors = xp.linalg.eigh((inside + transpose(inside)) / 2.0)
+    return residual, ritz, bases[0, 0, ...] @ xp.flip(vectors, axis=1)
 
 
 def temperatures(unit: float, hottest: float, coldest: float, n_steps: int) -> list[float]:
@@ -74,7 +81,8 @@ def anneal(
     history, kept = [], None
     for step, temperature in enumerate(schedule):
         kept, sums = problem.soft_assign(frames, temperature, before=kept, keep=leave_one_out)
-        free = problem.objective(frames, sums.energy) + factor * temperature * sums.entropy
+        value = problem.objective(frames, sums.energy, sums.squares)
+        free = value + factor * temperature * sums.entropy
         history.append(free)
         frames = shape.step(frames, sums, weights)
         if monitor is not None:

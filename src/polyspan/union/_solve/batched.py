@@ -31,7 +31,7 @@ from polyspan.arrays import (
     zeros,
 )
 from polyspan.data.rows import ArrayRows
-from polyspan.geometry import closeness_of_gram, orthonormal_rows
+from polyspan.geometry import Dims, closeness_of_gram, orthonormal_rows
 from polyspan.union._solve.annealing import POOLED_STEPS
 from polyspan.union._solve.observation import CompleteBlock, energies
 from polyspan.union._solve.problem import Problem
@@ -53,12 +53,14 @@ class Batch:
     """Sums of their squares, in double precision: (n_problems,)."""
     lam: float
     affine: bool = False
+    dims: Dims = None
+    """Dimension of every subspace, where they differ."""
 
     @classmethod
-    def of(cls, X: Array, lam: float, affine: bool) -> Batch:
+    def of(cls, X: Array, lam: float, affine: bool, dims: Dims = None) -> Batch:
         """Measure centred samples."""
         norms = namespace(X).sum(X * X, axis=2)
-        return cls(X, float64_sum(norms, axis=1), lam, affine)
+        return cls(X, float64_sum(norms, axis=1), lam, affine, dims)
 
     @property
     def weights(self) -> ObjectiveWeights:
@@ -78,7 +80,8 @@ class Batch:
         """Return one of the problems as the solvers of single problems take it."""
         X, total = self.X[p, ...], float(self.total[p])
         rows = ArrayRows(CompleteBlock(X, None, rows_at_once(X)), X.shape[0], X)
-        return Problem(rows, shape_of(self.affine, total / X.shape[0]), self.lam, total)
+        shape = shape_of(self.affine, total / X.shape[0], self.dims)
+        return Problem(rows, shape, self.lam, total)
 
     def project(self, frames: Array) -> tuple[Array, Array]:
         """Return projections, (P, R, L, c, n), and gains, (P, R, L, n).
@@ -154,6 +157,8 @@ class Batch:
             size = xp.max(xp.abs(gradient), axis=(1, 2), keepdims=True)
             shift = xp.where(size > 0, size * machine_epsilon(frames), xp.ones_like(size))
             gradient = gradient + shift * xp.reshape(frames, (-1, s, m))
+        if self.dims is not None:
+            return orthonormal_rows(xp.reshape(gradient, frames.shape), self.dims)
         return xp.reshape(orthonormal_rows(xp.reshape(gradient, (-1, s, m))), frames.shape)
 
     def _affine_step(self, frames: Array, products: Array, sums: Array) -> Array:
@@ -185,7 +190,7 @@ class Batch:
         units = self.total / self.X.shape[1]
         units = xp.where(units > 0, units, xp.ones_like(units))
         every = xp.broadcast_to(units[:, None], (units.shape[0], n_starts))
-        return Affine(xp.reshape(every, (-1,)))
+        return Affine(xp.reshape(every, (-1,)), self.dims)
 
     def objective(self, frames: Array, energy: Array, gram: Array | None) -> Array:
         """Return F1 of every run from its sum of gains, (P, R)."""
@@ -199,7 +204,7 @@ class Batch:
         if self.affine:
             near = self._shape(frames.shape[1]).closeness(_runs_as_columns(frames))
         else:
-            near = closeness_of_gram(gram, frames.shape[2])
+            near = closeness_of_gram(gram, frames.shape[2], self.dims)
         return namespace(residual).reshape(near, residual.shape) + self.lam * residual
 
     def rounding(self) -> np.ndarray:
@@ -264,17 +269,20 @@ def fit_pooled(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
     ritz : array of shape (n_problems, subspace_dim)
     """
     xp = namespace(start)
-    single = replace(batch, lam=math.inf, affine=False)
+    single = replace(batch, lam=math.inf, affine=False, dims=None)
     frames = start[:, None, None, ...]
     for _ in range(POOLED_STEPS):
         projections, _ = single.project(frames)
         products = xp.reshape(projections[:, 0, 0, ...] @ batch.X, frames.shape)
         frames = single._linear_step(frames, products, None)
     projections, gains = single.project(frames)
-    own = projections[:, 0, 0, ...]
-    ritz = xp.linalg.eigvalsh(own @ transpose(own))
+    own, bases = projections[:, 0, 0, ...], frames[:, 0, 0, ...]
     residual = batch.total - float64_sum(gains, axis=(1, 2, 3))
-    return frames[:, 0, 0, ...], xp.maximum(residual, xp.zeros_like(residual)), ritz
+    residual = xp.maximum(residual, xp.zeros_like(residual))
+    if batch.dims is None:
+        return bases, residual, xp.linalg.eigvalsh(own @ transpose(own))
+    ritz, vectors = xp.linalg.eigh(own @ transpose(own))
+    return xp.flip(transpose(vectors), axis=1) @ bases, residual, ritz
 
 
 def anneal_batch(batch: Batch, frames: Array, units: Array, schedule: Sequence[float]) -> Array:

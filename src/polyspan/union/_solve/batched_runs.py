@@ -23,8 +23,9 @@ from polyspan.arrays import (
     zeros,
 )
 from polyspan.geometry import near_copies
-from polyspan.union._solve.alternation import Rules, Solution, refill_empty
+from polyspan.union._solve.alternation import Rules, Solution
 from polyspan.union._solve.batched import Batch, nearest
+from polyspan.union._solve.refilling import refill_empty
 from polyspan.union._solve.shape import join
 
 # Moving data costs about a tenth of an iteration, and more launches: it pays once this fraction of
@@ -178,11 +179,14 @@ def restart_from_pooled(
         What `fit_pooled` found; the residuals as a NumPy array.
     """
     value = residual * (1.0 if math.isinf(batch.lam) else batch.lam)
+    if batch.dims is not None and not math.isinf(batch.lam):
+        # Where each contains all smaller ones, ½‖P_l - P_p‖² is ½|s_l - s_p|.
+        value = value + sum(abs(a - b) for a in batch.dims for b in batch.dims) / 2
     above = np.flatnonzero(~(best.objective <= value * (1 + 1e-9)))
     if not len(above):
         return best
     bases = transpose(namespace(pooled).take(pooled, moved_to(above, pooled), axis=0))
-    copies = near_copies(bases, best.frames.shape[1])
+    copies = near_copies(bases, best.frames.shape[1], batch.dims)
     if batch.affine:
         copies = join(copies, zeros(copies.shape[:-1], copies))
     found = learn(batch.take(above), transpose(copies)[:, None, ...], rules, max_bytes)

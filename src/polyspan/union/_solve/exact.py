@@ -23,9 +23,9 @@ from polyspan.arrays import (
 )
 from polyspan.checks import warn_unconverged
 from polyspan.data.rows import Addable
-from polyspan.geometry import orthonormal_columns
+from polyspan.geometry import Dims, orthonormal_columns
 from polyspan.union._solve.krylov import EXTRA, leading_subspace
-from polyspan.union._solve.shape import ObjectiveWeights, PointTerm, join
+from polyspan.union._solve.shape import ObjectiveWeights, PointTerm, join, with_columns
 
 # Up to this many features a dense eigensolver is cheaper than products to full accuracy.
 DENSE_FEATURES = 1024
@@ -47,7 +47,10 @@ class MemberRows:
 
     def count(self, p: int) -> int:
         """Return the number of members."""
-        return int(namespace(self.labels).count_nonzero(self.labels == p))
+        own = self.labels == p
+        if self.weights is not None:
+            own = own & (self.weights > 0)
+        return int(namespace(self.labels).count_nonzero(own))
 
     def total(self, p: int) -> tuple[Array, Array]:
         """Return the sum of the members and of their weights, (1,)."""
@@ -164,7 +167,7 @@ def moments_block(
 def residual_block(
     block: Any, frames: Array, shape: Any, labels: Array | None
 ) -> tuple[float, None]:
-    """Sum squared residuals of complete rows to their subspaces, from the residuals. A task.
+    """Sum (weighted) squared residuals of complete rows, from the residuals themselves. A task.
 
     ‖y‖² minus what a subspace explains loses its digits where clusters lie far apart for their
     width. Without labels, (n_rows,), every row counts with its nearest subspace.
@@ -174,7 +177,8 @@ def residual_block(
     if labels is None:
         fits = block.fits(*shape.split(frames[None, ...]))
         labels = xp.concat([xp.argmax(fit.gains[0, ...], axis=0) for fit in fits], axis=0)
-    members, total = MemberRows(block, None, labels), 0.0
+    complete, weights = block.completed(bases, points, labels)
+    members, total = MemberRows(complete, weights, labels), 0.0
     for p in range(bases.shape[0]):
         for rows in members.rows(p, None if points is None else points[p, :]):
             residual = rows - (rows @ bases[p, ...]) @ transpose(bases[p, ...])
@@ -197,7 +201,8 @@ def exact_step(members: Members, frames: Array, shape: Any, weights: ObjectiveWe
         point = point_term = None
         if points is not None:
             point, point_term = shape.move_point(updated, p, *members.total(p), weights)
-        updated[p, ...] = join(exact_basis(members, bases, p, point, weights, point_term), point)
+        basis = exact_basis(members, bases, p, point, weights, point_term, shape.dims)
+        updated[p, ...] = join(with_columns(basis, bases.shape[2]), point)
     return updated
 
 
@@ -208,17 +213,21 @@ def exact_basis(
     point: Array | None,
     weights: ObjectiveWeights,
     point_term: PointTerm | None = None,
+    dims: Dims = None,
 ) -> Array:
     """Return the top eigenvectors of A_l for subspace p, the others fixed, in descending order.
 
-    The factorisation is chosen by shape: of the thin factor, of the dense matrix, or products.
+    There are as many as the dimension of the subspace. The factorisation is chosen by shape: of
+    the thin factor, of the dense matrix, or products.
     """
     n_subspaces, m, s = bases.shape
-    old = bases[p, ...]
+    dims = (s,) * n_subspaces if dims is None else dims
+    s = dims[p]
+    old = bases[p, :, :s]
     if s == 0:
         return old
-    others = [bases[q, ...] for q in range(n_subspaces) if q != p and weights.closeness]
-    n_columns = members.count(p) + len(others) * s
+    others = [bases[q, :, : dims[q]] for q in range(n_subspaces) if q != p and weights.closeness]
+    n_columns = members.count(p) + sum(other.shape[1] for other in others)
     if n_columns == 0:
         return old
     if isinstance(members, MemberRows) and n_columns < m and point_term is None:

@@ -4,7 +4,8 @@ A cluster with few samples bends towards each of them, so that a sample looks we
 wherever it happens to be. To first order, leaving it out turns its residual r into r/(1-h)², with
 h = w pᵀG⁻¹p its leverage, p = D_lᵀy and G = Σ w ppᵀ the scatter inside the subspace (in the basis
 of Ritz vectors G is diagonal and h = w Σ_k (d_kᵀy)²/e_k). With missing entries p are the
-coefficients of the filled sample, and w has its weight m/|Ω| in it.
+coefficients of the filled sample, and w has its weight m/|Ω| in it. A sample of weight 2 counts
+twice in G, and one of the two is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from polyspan.arrays import Array, machine_epsilon, namespace, transpose
 from polyspan.data.rows import Addable
-from polyspan.union._solve.sums import member_mask
+from polyspan.union._solve.sums import member_mask, weighted
 
 # A sample that carries a direction alone has h=1; its residual without itself is then not
 # infinite but unknown. 1-h is kept above this.
@@ -44,6 +45,9 @@ class Leverage:
         xp = namespace(weights)
         projections = fit.coefficients
         weights = weights if fit.weights is None else weights * fit.weights
+        if fit.sample_weights is not None:
+            # Of a sample that counts several times one copy is left out.
+            weights = weights * xp.clip(fit.sample_weights, None, 1.0)[:, None, :]
         if self.centre is not None:
             projections = projections - self.centre[..., None]
         # The weight before the square: a cluster that nearly vanished has a huge whitener.
@@ -96,10 +100,11 @@ def coefficient_scatter_block(
         else:
             weights = xp.permute_dims(own, (1, 2, 0))
         weights = weights if fit.weights is None else weights * fit.weights
-        weighted = fit.coefficients * weights[:, :, None, :]
+        weights = weighted(weights, fit.sample_weights, axis=1)
+        scaled = fit.coefficients * weights[:, :, None, :]
         part = CoefficientScatter(
-            weighted @ transpose(fit.coefficients),
-            xp.sum(weighted, axis=3),
+            scaled @ transpose(fit.coefficients),
+            xp.sum(scaled, axis=3),
             xp.sum(weights, axis=2),
         )
         total = part if total is None else total + part

@@ -28,7 +28,7 @@ from polyspan.arrays import (
     zeros,
 )
 from polyspan.data.missing import Holes, recurring_patterns
-from polyspan.union._solve.observation import CompleteBlock
+from polyspan.union._solve.observation import CompleteBlock, as_row
 from polyspan.union._solve.small_systems import (
     AffineTerms,
     inverses,
@@ -37,7 +37,7 @@ from polyspan.union._solve.small_systems import (
     solve_packed,
     systems_from_gram,
 )
-from polyspan.union._solve.sums import member_mask, totals_of
+from polyspan.union._solve.sums import member_mask, totals_of, weighted
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,21 @@ class MaskedBlock:
     """For each sample the index of its pattern among `shared`, where few patterns recur."""
     shared: Array | None = None
     """Boolean, (n_patterns, n_features)."""
+    sample_weights: Array | None = None
+    """Weights of the samples, (1, n); None: 1 for each."""
 
     offset = None
     """The rows are centred already."""
 
     @classmethod
     def of(
-        cls, X: Array, mean: Array | None, scale: float, prior: float, too_few: int
+        cls,
+        X: Array,
+        mean: Array | None,
+        scale: float,
+        prior: float,
+        too_few: int,
+        sample_weights: Array | None = None,
     ) -> MaskedBlock | None:
         """Make a block of rows with NaN; None where no row has more than `too_few` entries.
 
@@ -76,6 +84,7 @@ class MaskedBlock:
         if not bool(xp.all(learned)):
             rows = xp.nonzero(learned)[0]
             X, holes = xp.take(X, rows, axis=0), holes.take(rows)
+            sample_weights = None if sample_weights is None else xp.take(sample_weights, rows)
         if not X.shape[0]:
             return None
         values = X if mean is None else X - mean
@@ -84,7 +93,9 @@ class MaskedBlock:
         observed = xp.astype(xp.clip(holes.n_observed, 1, None), xp.float64)
         weights = xp.astype(X.shape[1] / observed, X.dtype)
         norms = xp.vecdot(values, values) * weights
-        return cls(values, holes.missing, weights, norms, prior, *recurring_patterns(holes.missing))
+        patterns = recurring_patterns(holes.missing)
+        own = as_row(sample_weights, values)
+        return cls(values, holes.missing, weights, norms, prior, *patterns, own)
 
     def squared_norms(self) -> Array:
         """Return ‖[y]_Ω‖² m/|Ω| of every sample."""
@@ -209,7 +220,9 @@ class MaskedBlock:
             ]
             parts.append(restore_order(members, filled))
         values = namespace(bases).concat(parts, axis=0)
-        return CompleteBlock(values, None, rows_at_once(values)), self.weights
+        block, weights = CompleteBlock(values, None, rows_at_once(values)), self.weights
+        own = self.sample_weights
+        return block, weights if own is None else weights * own[0, :]
 
 
 @dataclass(frozen=True)
@@ -233,16 +246,23 @@ class MaskedFit:
         """m/|Ω_i| of the rows."""
         return self.block.weights[self.which]
 
+    @property
+    def sample_weights(self) -> Array | None:
+        """Weights of the rows, (1, n); None: 1 for each."""
+        every = self.block.sample_weights
+        return None if every is None else every[:, self.which]
+
     def norms(self) -> Array:
         """Return ‖[y]_Ω‖² m/|Ω| of the rows."""
         return self.block.norms[self.which]
 
-    def member_sums(self, labels: Array) -> dict[str, Array]:
-        """Return what a power step needs of the members of every subspace."""
+    def member_sums(self, labels: Array, sample_weights: Array | None = None) -> dict[str, Array]:
+        """Return what a power step needs of the members, with weights (n_starts or 1, n)."""
         xp = namespace(self.bases)
         starts, n_subspaces, m, s = self.bases.shape
         if not is_host(self.bases):
-            return self.weighted_sums(member_mask(labels, n_subspaces, self.bases.dtype))
+            members = member_mask(labels, n_subspaces, self.bases.dtype)
+            return self.weighted_sums(weighted(members, sample_weights, axis=1))
         products = zeros((starts, n_subspaces, s, m), self.bases)
         affine_sums = {}
         if self.points is not None:
@@ -256,12 +276,15 @@ class MaskedFit:
                 values = xp.take(self.values, members, axis=0)
                 missing = xp.take(self.missing, members, axis=0)
                 weights, basis = xp.take(self.weights, members), self.bases[r, p, ...]
+                if sample_weights is not None:
+                    own = sample_weights[r % sample_weights.shape[0], :]
+                    weights = weights * xp.take(own, members)
                 point = None if self.points is None else self.points[r, p, :]
                 filled = self.block.filled(values, missing, basis, point, transpose(theta))
-                weighted = theta * weights
-                products[r, p, ...] = weighted @ filled
+                scaled = theta * weights
+                products[r, p, ...] = scaled @ filled
                 if affine_sums:
-                    affine_sums["coefficients"][r, p, :] = xp.sum(weighted, axis=1)
+                    affine_sums["coefficients"][r, p, :] = xp.sum(scaled, axis=1)
                     affine_sums["totals"][r, p, :] = weights @ filled
                     affine_sums["mass"][r, p] = xp.sum(weights)
         return {**affine_sums, "products": transpose(products)}
@@ -271,17 +294,17 @@ class MaskedFit:
         xp = namespace(self.bases)
         starts, n_subspaces, m, s = self.bases.shape
         weights = weights * self.weights
-        weighted = self.coefficients * weights[:, :, None, :]
+        scaled = self.coefficients * weights[:, :, None, :]
         # The observed entries of all subspaces in one product; the filled ones, which differ
         # from subspace to subspace, in two thin products each.
         products = (
-            xp.reshape(weighted, (starts * n_subspaces * s, self.values.shape[0])) @ self.values
+            xp.reshape(scaled, (starts * n_subspaces * s, self.values.shape[0])) @ self.values
         )
         products = xp.reshape(products, (starts, n_subspaces, s, m))
         affine_sums = {}
         if self.points is not None:
             totals = totals_of(self.values, weights)
-            coefficients, mass = xp.sum(weighted, axis=3), xp.sum(weights, axis=2)
+            coefficients, mass = xp.sum(scaled, axis=3), xp.sum(weights, axis=2)
             affine_sums = {"coefficients": coefficients, "totals": totals, "mass": mass}
         kept = 1.0 - self.block.prior
         for r in range(starts):
@@ -290,7 +313,7 @@ class MaskedFit:
                 if self.points is not None:
                     filled = filled + self.points[r, p, :]
                 filled = filled * self.missing
-                products[r, p, ...] += kept * (weighted[r, p, ...] @ filled)
+                products[r, p, ...] += kept * (scaled[r, p, ...] @ filled)
                 if affine_sums:
                     affine_sums["totals"][r, p, :] += kept * (weights[r, p, :] @ filled)
         return {**affine_sums, "products": transpose(products)}

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.data.rows import ArrayRows
-from polyspan.geometry import neighbour_estimate, pairwise_subspace_distances
+from polyspan.geometry import distances_between, neighbour_estimate
 from polyspan.union._solve.alternation import Rules, Solution, alternate, update_exactly
 from polyspan.union._solve.exact import MemberRows, exact_basis
 from polyspan.union._solve.observation import CompleteBlock
@@ -65,16 +64,10 @@ def learn_adaptively(
     assigned, _ = problem.assign(bases[None], with_products=False)
     dimensions = _dimensions(problem, bases, assigned[:, 0], rules)
     s = _chosen_dimension(dimensions, bases.shape[2])
-    solver = "exact" if isinstance(_block(problem), CompleteBlock) else "power"
+    solver = "exact" if isinstance(problem.counted_block(bases), CompleteBlock) else "power"
     final = Rules(solver, rules.max_iter, rules.tol)
     (solution,) = alternate(problem, bases[None, :, :, :s], final)
     return AdaptiveSolution(**vars(solution), merges=tuple(merges), dimensions=tuple(dimensions))
-
-
-def _block(problem: Problem) -> Any:
-    """Return the block of all samples, which Algorithm 2 needs in memory."""
-    assert isinstance(problem.rows, ArrayRows)
-    return problem.rows.block
 
 
 def _learn_and_prune(
@@ -89,7 +82,7 @@ def _learn_and_prune(
     for iteration in range(rules.max_iter):
         assigned, sums = problem.assign(bases[None], with_products=False)
         labels, counts = assigned[:, 0], sums.counts[0]
-        value = float(problem.objective(bases[None], sums.energy)[0])
+        value = float(problem.objective(bases[None], sums.energy, sums.squares)[0])
         stop_asked = monitor is not None and monitor(0, iteration, value, bases)
         alive = np.flatnonzero(counts)
         if len(alive) < len(bases):
@@ -116,13 +109,14 @@ def _merge_close(
     """Merge the closest pair while it is within the threshold (steps 11 to 16)."""
     labels = labels.copy()
     while len(bases) > 1:
-        distances = pairwise_subspace_distances(bases) / math.sqrt(bases.shape[2])
+        distances = distances_between(bases) / math.sqrt(bases.shape[2])
         np.fill_diagonal(distances, np.inf)
         first, second = sorted(np.unravel_index(np.argmin(distances), distances.shape))
         if distances[first, second] > threshold:
             break
+        block = problem.counted_block(bases)
         labels[labels == second] = first
-        complete, weights = _block(problem).completed(bases, None, labels)
+        complete, weights = block.completed(bases, None, labels)
         labels[labels > second] -= 1
         bases = np.delete(bases, second, axis=0)
         members = MemberRows(complete, weights, labels)
@@ -138,7 +132,10 @@ def _dimensions(
 
     Distances between projections D_lD_lᵀy are those between their coefficients D_lᵀy.
     """
-    coefficients = _block(problem).assigned_coefficients(bases, labels)
+    block = problem.counted_block(bases)
+    coefficients = block.assigned_coefficients(bases, labels)
+    if problem.trim:
+        labels = np.where(block.sample_weights[0] > 0, labels, -1)
     return [
         neighbour_estimate(coefficients[labels == p], rules.k1, rules.k2)[0]
         if (labels == p).sum() > 1

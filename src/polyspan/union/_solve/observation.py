@@ -19,6 +19,7 @@ from polyspan.arrays import (
     is_host,
     item_bytes,
     keep_freed_memory,
+    moved_to,
     namespace,
     row_slices,
     rows_at_once,
@@ -26,7 +27,13 @@ from polyspan.arrays import (
     unfilled,
 )
 from polyspan.data.measure import RowMap
-from polyspan.union._solve.sums import member_mask, member_sums, totals_of, weighted_sums
+from polyspan.union._solve.sums import (
+    member_mask,
+    member_sums,
+    totals_of,
+    weighted,
+    weighted_sums,
+)
 
 
 @dataclass(frozen=True)
@@ -47,10 +54,16 @@ class Observation:
     """ρ, the weight of filled-in entries."""
     row_map: RowMap | None = None
 
-    def block(self, raw: Array) -> Any:
-        """Return a block, or None where it has no rows to learn from."""
+    def block(self, raw: Array, weights: np.ndarray | None = None) -> Any:
+        """Return a block, or None where it has no rows to learn from.
+
+        `weights` are those of the rows, (n_rows,); None: 1 for each. Rows of weight 0 are left
+        out: they have no part in the working scale, and could overflow in it.
+        """
         keep_freed_memory()
         X = np.asarray(raw, dtype=self.dtype)
+        if weights is not None and not (weights > 0).all():
+            X, weights = X[weights > 0], weights[weights > 0]
         if not len(X):
             return None
         if self.row_map is not None:
@@ -59,16 +72,23 @@ class Observation:
             from polyspan.union._solve.masked import MaskedBlock
 
             mean = None if self.mean is None else self.mean / self.scale
-            return MaskedBlock.of(X, mean, self.scale, self.prior, self.too_few)
+            return MaskedBlock.of(X, mean, self.scale, self.prior, self.too_few, weights)
         if self.scale != 1.0:
             X = X * self.scale
         size = chunk_rows(X.shape[1], item_bytes(X))
-        return CompleteBlock(X, self.mean, size, None if self.center_first else self.mean)
+        offset = None if self.center_first else self.mean
+        return CompleteBlock(X, self.mean, size, offset, sample_weights=as_row(weights, X))
 
-    def learned(self, raw: Array) -> np.ndarray:
-        """Tell which rows have enough observed entries to be learned from."""
+    def learned(self, raw: Array, weights: np.ndarray | None = None) -> np.ndarray:
+        """Tell which rows have enough observed entries, and a weight, to be learned from."""
         observed: np.ndarray = (~np.isnan(np.asarray(raw, dtype=self.dtype))).sum(axis=1)
-        return observed > self.too_few
+        enough = observed > self.too_few
+        return enough if weights is None else enough & (weights > 0)
+
+
+def as_row(weights: Array | None, like: Array) -> Array | None:
+    """Return weights of samples as a row of the type of their rows, (1, n), or None."""
+    return None if weights is None else moved_to(weights, like, like.dtype)[None, :]
 
 
 @dataclass(frozen=True)
@@ -155,6 +175,8 @@ class CompleteBlock:
     """The mean where it is still to be subtracted from the rows of a chunk, else None."""
     norms: Array | None = None
     """Squared norms of the centred samples, where they are known."""
+    sample_weights: Array | None = None
+    """Weights of the samples, (1, n); None: 1 for each."""
 
     def fits(self, bases: Array, points: Array | None) -> Iterator[CompleteFit]:
         """Yield how all subspaces fit each chunk.
@@ -208,9 +230,9 @@ class CompleteBlock:
 
     def completed(
         self, bases: Array, points: Array | None, labels: Array
-    ) -> tuple[CompleteBlock, None]:
-        """Return the samples to update from: these, each of weight 1."""
-        return self, None
+    ) -> tuple[CompleteBlock, Array | None]:
+        """Return the samples to update from, and their weights; None: 1 for each."""
+        return self, None if self.sample_weights is None else self.sample_weights[0, :]
 
 
 @dataclass(frozen=True)
@@ -231,7 +253,13 @@ class CompleteFit:
     affine: bool
 
     weights = None
-    """Complete rows count alike."""
+    """No entries are missing, so that none stand for others."""
+
+    @property
+    def sample_weights(self) -> Array | None:
+        """Weights of the rows, (1, n); None: 1 for each."""
+        every = self.block.sample_weights
+        return None if every is None else every[:, self.which]
 
     def norms(self) -> Array:
         """Return ‖y‖² of the rows."""
@@ -241,13 +269,13 @@ class CompleteFit:
         rows = self.block.centred(self.which)
         return namespace(rows).vecdot(rows, rows)
 
-    def member_sums(self, labels: Array) -> dict[str, Array]:
-        """Return what a power step needs of the members of every subspace."""
-        coefficients, products = member_sums(self.chunk, self.coefficients, labels)
+    def member_sums(self, labels: Array, weights: Array | None = None) -> dict[str, Array]:
+        """Return what a power step needs of the members, with weights (n_starts or 1, n)."""
+        coefficients, products = member_sums(self.chunk, self.coefficients, labels, weights)
         found = {"coefficients": coefficients, "products": products}
         if self.affine:
             members = member_mask(labels, self.coefficients.shape[1], self.chunk.dtype)
-            found["totals"] = totals_of(self.chunk, members)
+            found["totals"] = totals_of(self.chunk, weighted(members, weights, axis=1))
         return found
 
     def weighted_sums(self, weights: Array) -> dict[str, Array]:

@@ -12,6 +12,11 @@ norm v of the centred samples, so that it does not depend on the scale of the da
 F1 does not depend on which point of its subspace c_l is. The solver chooses it near the mean of the
 members, so that a basis turns about them: about a distant point it could hardly turn at all. With
 subspace_dim=0 only the points are left: k-means whose centres are pulled together.
+
+Subspaces may have different dimensions s_l. Then all bases have as many columns as the largest, and
+those beyond s_l are zero. Zero columns have no energy, no product and no closeness, so that only
+what orthonormalises or counts directions looks at `dims`. The squared distance of two subspaces is
+½‖P_l - P_p‖², which is d_u² where dimensions are equal.
 """
 
 from __future__ import annotations
@@ -21,8 +26,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, transpose
-from polyspan.geometry import closeness, orthonormal_columns, orthonormal_step, side_by_side
+from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, transpose, zeros
+from polyspan.geometry import (
+    Dims,
+    closeness,
+    orthonormal_columns,
+    orthonormal_step,
+    side_by_side,
+)
 from polyspan.union._solve.sums import Sums
 
 #: Multiplies a thin matrix by the term that the points of affine subspaces add to A_l.
@@ -45,7 +56,9 @@ class ObjectiveWeights:
         return cls(0.0 if math.isinf(lam) else min(1.0, 2.0 / lam), min(1.0, lam / 2.0))
 
 
-def power_step(bases: Array, products: Array, weights: ObjectiveWeights) -> Array:
+def power_step(
+    bases: Array, products: Array, weights: ObjectiveWeights, dims: Dims = None
+) -> Array:
     """Take one power step for all subspaces of all starts at once.
 
     With W = [D_1 … D_L], minimising F1 is maximising ‖WᵀW‖² + λ Σ tr(D_lᵀS_lD_l), since the
@@ -59,6 +72,8 @@ def power_step(bases: Array, products: Array, weights: ObjectiveWeights) -> Arra
     ----------
     bases, products : array of shape (n_starts, n_subspaces, n_features, subspace_dim)
         `products` holds S_lD_l, which the assignment has made already.
+    dims : tuple of int or None, default=None
+        Dimension of every subspace, where they differ.
     """
     xp = namespace(bases)
     starts, n_subspaces, m, s = bases.shape
@@ -76,13 +91,15 @@ def power_step(bases: Array, products: Array, weights: ObjectiveWeights) -> Arra
         size = xp.max(xp.abs(gradient), axis=(2, 3), keepdims=True)
         shift = xp.where(size > 0, size * machine_epsilon(bases), xp.ones_like(size))
         gradient = gradient + shift * bases
-    return orthonormal_step(gradient)
+    return orthonormal_step(gradient, dims)
 
 
 @dataclass(frozen=True)
 class Linear:
     """Subspaces through the mean; a frame is a basis."""
 
+    dims: Dims = None
+    """Dimension of every subspace; None: that of all is the number of columns."""
     n_points = 0
     """Columns of a frame that are points."""
 
@@ -92,15 +109,17 @@ class Linear:
 
     def closeness(self, frames: Array) -> Array:
         """Return Σ d_u² over pairs, for every start."""
-        return closeness(frames)
+        return closeness(frames, self.dims)
 
     def step(self, frames: Array, sums: Sums, weights: ObjectiveWeights) -> Array:
         """Take a power step; see `power_step`."""
-        return power_step(frames, sums.products, weights)
+        return power_step(frames, sums.products, weights, self.dims)
 
-    def fit_basis(self, samples: Array, old: Array) -> Array:
-        """Return the leading directions of samples, completed by columns of `old`."""
-        return leading_directions(samples, old)
+    def fit_basis(
+        self, samples: Array, frames: Array, p: int, weights: Array | None = None
+    ) -> Array:
+        """Return leading directions of samples as subspace p, completed by those of a frame."""
+        return _leading_basis(samples, frames, p, self.dims, weights)
 
 
 @dataclass(frozen=True)
@@ -112,6 +131,8 @@ class Affine:
 
     A number, or an array with one for every start: the starts of many problems.
     """
+    dims: Dims = None
+    """As for `Linear`."""
     n_points = 1
 
     def split(self, frames: Array) -> tuple[Array, Array | None]:
@@ -124,7 +145,7 @@ class Affine:
         feet = points - project_on(bases, points)
         apart = feet - namespace(feet).mean(feet, axis=1, keepdims=True)
         spread = 2.0 * points.shape[1] * float64_sum(apart * apart, axis=(1, 2))
-        near = closeness(bases) if bases.shape[-1] else 0.0
+        near = closeness(bases, self.dims) if bases.shape[-1] else 0.0
         return near + spread / self.unit
 
     def step(self, frames: Array, sums: Sums, weights: ObjectiveWeights) -> Array:
@@ -153,12 +174,16 @@ class Affine:
             term = point_closeness_product(moved, feet + 0.0 * moved, moved.shape[1], bases)
             # `power_step` weighs products with `fit` and adds the closeness of bases itself.
             products = products + self._point_weight(weights, term) * term
-        return join(power_step(bases, products, weights), moved)
+        return join(power_step(bases, products, weights, self.dims), moved)
 
-    def fit_basis(self, samples: Array, old: Array) -> Array:
-        """Return a frame of the affine span of some samples, completed by columns of `old`."""
-        mean = namespace(samples).mean(samples, axis=0)
-        return join(leading_directions(samples - mean, old[..., :-1]), mean)
+    def fit_basis(
+        self, samples: Array, frames: Array, p: int, weights: Array | None = None
+    ) -> Array:
+        """Return a frame of the affine span of some samples as subspace p, completed as above."""
+        xp = namespace(samples)
+        mean = xp.mean(samples, axis=0) if weights is None else weights @ samples / xp.sum(weights)
+        bases = frames[..., :-1]
+        return join(_leading_basis(samples - mean, bases, p, self.dims, weights), mean)
 
     def move_point(
         self, frames: Array, p: int, total: Array, mass: Array, weights: ObjectiveWeights
@@ -255,7 +280,7 @@ def point_closeness_product(points: Array, feet: Array, n: int, block: Array) ->
     )
 
 
-def leading_directions(samples: Array, old: Array) -> Array:
+def leading_directions(samples: Array, old: Array, weights: Array | None = None) -> Array:
     """Return the leading left singular vectors of samples (as rows), as many as `old` has columns.
 
     Where the samples are too few, columns of `old` fill up.
@@ -264,12 +289,32 @@ def leading_directions(samples: Array, old: Array) -> Array:
     s = old.shape[1]
     if s == 0:
         return old
+    if weights is not None:
+        samples = samples * xp.sqrt(weights)[:, None]
     u, _, _ = xp.linalg.svd(transpose(samples), full_matrices=False)
     if u.shape[1] < s:
         u = xp.concat([u, old], axis=1)
     return orthonormal_columns(u[:, :s])
 
 
-def shape_of(affine: bool, unit: float) -> Shape:
+def _leading_basis(
+    samples: Array, bases: Array, p: int, dims: Dims, weights: Array | None
+) -> Array:
+    """Return leading directions of samples, as many as subspace p has, and zeros beyond."""
+    if dims is None:
+        return leading_directions(samples, bases[0, ...], weights)
+    own = leading_directions(samples, bases[p, :, : dims[p]], weights)
+    return with_columns(own, bases.shape[-1])
+
+
+def with_columns(basis: Array, n: int) -> Array:
+    """Return a basis with columns of zeros, so that it has n."""
+    missing = n - basis.shape[-1]
+    if not missing:
+        return basis
+    return namespace(basis).concat([basis, zeros((*basis.shape[:-1], missing), basis)], axis=-1)
+
+
+def shape_of(affine: bool, unit: float, dims: Dims = None) -> Shape:
     """Return the shape that an option asks for."""
-    return Affine(unit or 1.0) if affine else Linear()
+    return Affine(unit or 1.0, dims) if affine else Linear(dims)

@@ -23,6 +23,7 @@ from polyspan.arrays import (
     zeros,
 )
 from polyspan.data.rows import Addable
+from polyspan.union._solve.trimming import trimmed_fits
 
 # Up to this many columns L·s a masked product is faster on an accelerator than moving the rows:
 # about 14 operations of double precision take the time of one byte there, and a row of m numbers
@@ -35,7 +36,7 @@ class Sums(Addable):
     """Sums over samples, one per start (and per subspace)."""
 
     counts: Array
-    """Members, or their responsibilities: (n_starts, n_subspaces)."""
+    """Members, or their responsibilities, times weights: (n_starts, n_subspaces)."""
     energy: Array
     """Σ w (‖y‖² - r), in double precision: (n_starts,); Σ w ‖D_lᵀy‖² for linear subspaces."""
     entropy: Array = None
@@ -52,6 +53,8 @@ class Sums(Addable):
     """Σ w y, which affine subspaces need: (n_starts, n_subspaces, n_features)."""
     mass: Array | None = None
     """Σ w, where samples weigh differently (missing entries); None: the counts."""
+    squares: Array | None = None
+    """Σ w ‖y‖² where some samples take no part: (n_starts,); None: that of all samples."""
 
     def of_starts(self, which: Array) -> Sums:
         """Return the sums of some starts."""
@@ -78,6 +81,7 @@ def assign_block(
     with_products: bool,
     leverage: Any = None,
     membership: Array = None,
+    trim: float = 0.0,
 ) -> tuple[Sums, Array]:
     """Assign every row of a block to its nearest subspace. A task.
 
@@ -90,6 +94,8 @@ def assign_block(
         Whether to sum what a power step needs.
     leverage, membership
         With leave-one-out residuals: `Leverage`, and the labels before, (n_rows, n_starts).
+    trim : float
+        Fraction of the samples that takes no part in the sums: those with the largest residuals.
 
     Returns
     -------
@@ -98,9 +104,11 @@ def assign_block(
     """
     xp = namespace(frames)
     bases, points = shape.split(frames)
+    fits, kept = trimmed_fits(block, bases, points, trim)
     parts, total = [], None
-    for fit in block.fits(bases, points):
+    for fit in fits:
         score = changed = None
+        weights = fit.sample_weights if kept is None else kept[:, fit.which]
         if leverage is None:
             labels, gains = xp.argmax(fit.gains, axis=1), xp.max(fit.gains, axis=1)
         else:
@@ -109,13 +117,18 @@ def assign_block(
             residuals = leverage.residuals(fit, members)
             labels = xp.argmin(residuals, axis=1)
             gains = xp.take_along_axis(fit.gains, labels[:, None, :], axis=1)[:, 0, :]
-            score = float64_sum(xp.min(residuals, axis=1), axis=1)
+            score = float64_sum(weighted(xp.min(residuals, axis=1), weights), axis=1)
             changed = xp.sum(xp.astype(labels != before, xp.int64), axis=1)
         sums = Sums(
-            _count(labels, bases.shape[1]), float64_sum(gains, axis=1), None, score, changed
+            _count(labels, bases.shape[1], weights),
+            float64_sum(weighted(gains, weights), axis=1),
+            None,
+            score,
+            changed,
+            squares=None if kept is None else float64_sum(weights * fit.norms(), axis=1),
         )
         if with_products:
-            sums = replace(sums, **fit.member_sums(labels))
+            sums = replace(sums, **fit.member_sums(labels, weights))
         parts.append(labels)
         total = sums if total is None else total + sums
     assert total is not None
@@ -131,6 +144,7 @@ def soft_assign_block(
     leverage: Any = None,
     membership: Array = None,
     keep: bool = False,
+    trim: float = 0.0,
 ) -> tuple[Sums, Array | None]:
     """Assign every row to all subspaces, with responsibilities w ∝ exp(-r/τ). A task.
 
@@ -144,6 +158,9 @@ def soft_assign_block(
         With leave-one-out residuals: `Leverage`, and the responsibilities before.
     keep : bool
         Whether to return the responsibilities.
+    trim : float
+        Fraction of the samples that takes no part: those with the largest -τ log Σ exp(-r/τ), the
+        soft minimum of their residuals.
 
     Returns
     -------
@@ -152,31 +169,50 @@ def soft_assign_block(
     """
     xp = namespace(frames)
     bases, points = shape.split(frames)
+    fits, kept = trimmed_fits(block, bases, points, trim, temperature)
     parts, total = [], None
-    for fit in block.fits(bases, points):
+    for fit in fits:
         # ‖y‖² is common to all subspaces: the residual and minus the gain give the same weights.
         gains = fit.gains
         if leverage is not None:
             before = xp.permute_dims(membership[fit.which, ...], (1, 2, 0))
             gains = -leverage.residuals(fit, before)
-        weights, log_weights = softmax(gains / temperature, axis=1)
+        responsibilities, logs = softmax(gains / temperature, axis=1)
+        sample_weights = fit.sample_weights if kept is None else kept[:, fit.which]
+        weights = weighted(responsibilities, sample_weights, axis=1)
         sums = Sums(
             counts=xp.sum(weights, axis=2),
             energy=float64_sum(weights * fit.gains, axis=(1, 2)),
-            entropy=float64_sum(weights * log_weights, axis=(1, 2)),
+            entropy=float64_sum(weights * logs, axis=(1, 2)),
+            squares=None if kept is None else float64_sum(sample_weights * fit.norms(), axis=1),
             **fit.weighted_sums(weights),
         )
         if keep:
-            parts.append(weights)
+            parts.append(responsibilities)
         total = sums if total is None else total + sums
     assert total is not None
-    kept = xp.permute_dims(xp.concat(parts, axis=-1), (2, 0, 1)) if keep else None
-    return total.centred(block.offset), kept
+    kept_parts = xp.permute_dims(xp.concat(parts, axis=-1), (2, 0, 1)) if keep else None
+    return total.centred(block.offset), kept_parts
 
 
-def _count(labels: Array, n_subspaces: int) -> Array:
-    """Count the members of every subspace, (n_starts, n_subspaces)."""
+def weighted(values: Array, weights: Array | None, axis: int | None = None) -> Array:
+    """Multiply values, (n_starts, …, n), by weights of samples, (n_starts or 1, n), or by none.
+
+    `axis` is where the weights lack an axis of the values.
+    """
+    if weights is None:
+        return values
+    if axis is not None:
+        weights = namespace(weights).expand_dims(weights, axis=axis)
+    return values * weights
+
+
+def _count(labels: Array, n_subspaces: int, weights: Array | None) -> Array:
+    """Count the members of every subspace, or sum their weights: (n_starts, n_subspaces)."""
     xp = namespace(labels)
+    if weights is not None:
+        members = member_mask(labels, n_subspaces, weights.dtype)
+        return xp.sum(members * weights[:, None, :], axis=2)
     if not is_host(labels):
         return xp.sum(member_mask(labels, n_subspaces, xp.int64), axis=2)
     # Comparisons, one per count: a sum over a mask costs three times as much.
@@ -196,7 +232,9 @@ def softmax(x: Array, axis: int = -1) -> tuple[Array, Array]:
     return powers / total, shifted - xp.log(total)
 
 
-def member_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array, Array]:
+def member_sums(
+    chunk: Array, projections: Array, labels: Array, weights: Array | None = None
+) -> tuple[Array, Array]:
     """Return Σ D_lᵀy, (n_starts, L, s), and Y_lᵀ(Y_l D_l), (n_starts, L, m, s), of hard clusters.
 
     Each sample counts in one cluster only. Masking the projections of the others repeats the whole
@@ -208,13 +246,17 @@ def member_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array,
     chunk : array of shape (n, n_features)
     projections : array of shape (n_starts, n_subspaces, subspace_dim, n)
     labels : array of shape (n_starts, n)
+    weights : array of shape (n_starts or 1, n) or None
+        Of the samples; None: 1 for each.
     """
     n_subspaces = projections.shape[1]
     if is_host(chunk):
-        return gathered_sums(chunk, projections, labels)
+        return gathered_sums(chunk, projections, labels, weights)
     if n_subspaces * projections.shape[2] <= MASKED_COLUMNS:
-        members = member_mask(labels, n_subspaces, chunk.dtype)
+        members = weighted(member_mask(labels, n_subspaces, chunk.dtype), weights, axis=1)
         return weighted_sums(chunk, projections, members)
+    if weights is not None:
+        projections = projections * weights[:, None, None, :]
     return sorted_sums(chunk, projections, labels)
 
 
@@ -222,13 +264,15 @@ def weighted_sums(chunk: Array, projections: Array, weights: Array) -> tuple[Arr
     """Return the sums of `member_sums` with any weights, (n_starts, n_subspaces, n)."""
     xp = namespace(chunk)
     starts, n_subspaces, s, n = projections.shape
-    weighted = projections * weights[:, :, None, :]
-    products = xp.reshape(weighted, (starts * n_subspaces * s, n)) @ chunk
+    own = projections * weights[:, :, None, :]
+    products = xp.reshape(own, (starts * n_subspaces * s, n)) @ chunk
     products = xp.reshape(products, (starts, n_subspaces, s, chunk.shape[1]))
-    return xp.sum(weighted, axis=3), transpose(products)
+    return xp.sum(own, axis=3), transpose(products)
 
 
-def gathered_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array, Array]:
+def gathered_sums(
+    chunk: Array, projections: Array, labels: Array, weights: Array | None = None
+) -> tuple[Array, Array]:
     """Gather the members of one cluster after the other."""
     xp = namespace(chunk)
     starts, n_subspaces, s, _ = projections.shape
@@ -237,6 +281,8 @@ def gathered_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Arra
     for r in range(starts):
         for p, members in enumerate(members_of(labels[r, :], n_subspaces)):
             theirs = xp.take(projections[r, p, ...], members, axis=1)
+            if weights is not None:
+                theirs = theirs * xp.take(weights[r % weights.shape[0], :], members)
             coefficients[r, p, :] = xp.sum(theirs, axis=1)
             products[r, p, ...] = theirs @ xp.take(chunk, members, axis=0)
     return coefficients, transpose(products)
