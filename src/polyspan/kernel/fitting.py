@@ -9,14 +9,17 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from polyspan.arrays import Array, moved_to, namespace
+from polyspan.arrays import Array, moved_to, namespace, restore_order, to_numpy
 from polyspan.checks import check_extent, check_header, lowest_finite, warn_user
 from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
+from polyspan.data.weights import check_weights, source_weights
+from polyspan.geometry import submatrix
 from polyspan.kernel._solve.alternation import KernelSolution
+from polyspan.kernel.functions import check_kernel_matrix
+from polyspan.kernel.plan import Plan
 from polyspan.kernel.prediction import MISSING_ADVICE, KernelUnion
-from polyspan.kernel.starts import Plan
 from polyspan.progress import FitProgress
 
 if TYPE_CHECKING:
@@ -32,6 +35,23 @@ class Data:
     """The array, or the object (dask, Zarr, HDF5) that holds the rows."""
     n_samples: int
     source: Source | None = None
+    weights: Any = None
+    """Weights of the samples, all positive; those of a source, some 0; None: all count the same."""
+    kept: np.ndarray | None = None
+    """Places of the samples among all that were given; None: none has the weight 0."""
+    left_out: Array | None = None
+    """The samples of weight 0; with a precomputed kernel their values with all samples."""
+
+    @property
+    def n_given(self) -> int:
+        """Number of samples, also those of weight 0."""
+        return self.n_samples + (0 if self.left_out is None else int(self.left_out.shape[0]))
+
+    @property
+    def weighting(self) -> dict[str, Any]:
+        """The weights and the kept samples, as `GramProblem.of` takes them."""
+        kept = None if self.kept is None else moved_to(self.kept, self.X)
+        return {"weights": self.weights, "kept": kept}
 
 
 @dataclass(frozen=True)
@@ -60,15 +80,53 @@ class KernelRun:
     converged: bool
 
 
-def read(model: KernelUnion, X: Any, source: Source | None) -> Data:
-    """Check training data; a source of rows is read once."""
+def read(model: KernelUnion, X: Any, source: Source | None, sample_weight: Any) -> Data:
+    """Check training data and weights; a source of rows is read once."""
     if source is None:
         X = model._validate(X, reset=True)
-        return Data(X, X.shape[0])
+        return weighted_data(
+            X, check_weights(sample_weight, X), pairwise=model.kernel == "precomputed"
+        )
     check_header(model, source)
-    extent, _ = source.reduce(measure_block, source.working_type, 0, None)
+    weights = None if sample_weight is None else source_weights(sample_weight, source)
+    extent, _ = source.reduce(measure_block, source.working_type, 0, None, weights)
     check_extent(model, source, extent, allow_nan=False, instead=MISSING_ADVICE)
-    return Data(source.X, extent.n_rows, source)
+    return Data(source.X, extent.n_learned, source, weights)
+
+
+def weighted_data(X: Array, weights: Array | None, *, pairwise: bool = False) -> Data:
+    """Take samples of weight 0 out of checked data."""
+    if weights is None:
+        return Data(X, X.shape[0])
+    if bool(np.all(to_numpy(weights) > 0)):
+        return Data(X, X.shape[0], weights=weights)
+    if pairwise:
+        X = check_kernel_matrix(X, "precomputed")
+    xp, counts = namespace(X), to_numpy(weights) > 0
+    kept = np.flatnonzero(counts)
+    rows, others = (moved_to(places, X) for places in (kept, np.flatnonzero(~counts)))
+    own = submatrix(X, rows, rows) if pairwise else xp.take(X, rows, axis=0)
+    weights = xp.take(weights, rows, axis=0)
+    return Data(
+        own,
+        len(kept),
+        weights=None if bool(xp.all(weights == 1)) else weights,
+        kept=kept,
+        left_out=xp.take(X, others, axis=0),
+    )
+
+
+def labels_of_all(
+    data: Data, problem: GramProblem | NystromProblem, run: RunResult
+) -> Array | None:
+    """Return the labels of a run; samples of weight 0 have those of the nearest subspace."""
+    labels = run.solution.labels
+    if labels is None or data.kept is None or data.left_out is None:
+        return labels
+    others = np.setdiff1d(np.arange(data.n_given), data.kept)
+    nearest = problem.union(run.problem_subspaces).nearest(data.left_out)
+    places = [moved_to(data.kept, labels), moved_to(others, labels)]
+    return restore_order(places, [labels, nearest])
 
 
 def run_starts(
@@ -97,10 +155,11 @@ def store(
 ) -> RunResult:
     """Store the best of all runs, and return it."""
     criteria = [found.criterion for found in runs]
-    best = runs[criteria.index(lowest_finite(criteria))]
+    place = criteria.index(lowest_finite(criteria))
+    best = runs[place]
     model.runs_ = [
         KernelRun(
-            run.solution.objective, run.solution.labels, run.criterion,
+            run.solution.objective, labels_of_all(data, problem, run), run.criterion,
             run.solution.stopped == "converged",
         )
         for run in runs
@@ -118,7 +177,7 @@ def store(
     model.subspace_distances_ = distances
     model.n_iter_ = solution.n_iter
     model.converged_ = solution.stopped == "converged"
-    model.labels_ = solution.labels
+    model.labels_ = model.runs_[place].labels
     if data.source is not None:
         model.labels_ = map_rows(data.source, model, "predict")
     return best

@@ -23,7 +23,12 @@ class Estimate:
 
 
 def estimate_kernel(
-    kernel: Kernel, X: np.ndarray, Y: np.ndarray | None = None, *, fill: float | None = None
+    kernel: Kernel,
+    X: np.ndarray,
+    Y: np.ndarray | None = None,
+    *,
+    fill: float | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> Estimate:
     r"""Estimate κ(x, y) of all pairs of rows from the entries observed in both.
 
@@ -44,6 +49,8 @@ def estimate_kernel(
     fill : float, default=None
         Squared distance (Gaussian) or inner product (other kernels) of pairs with no common entry;
         None: the mean over all pairs of different samples that have a common entry.
+    sample_weight : array of shape (n,), default=None
+        How often every row of X counts in that mean, where Y is None.
     """
     if kernel.name not in ("rbf", "poly", "linear"):
         raise ValueError(
@@ -58,13 +65,26 @@ def estimate_kernel(
     if Y is None:
         np.fill_diagonal(counted, False)
     if fill is None:
-        fill = float(estimates[counted].mean()) if counted.any() else 0.0
+        fill = _mean_of_pairs(estimates, related, counted, None if Y is not None else sample_weight)
     unrelated = ~related
     estimates[unrelated] = fill
     n_unrelated = int(np.count_nonzero(unrelated)) // (2 if Y is None else 1)
     of = kernel.of_distances if rbf else kernel.of_products
     values = of(estimates, X.shape[1]).astype(X.dtype, copy=False)
     return Estimate(values, n_unrelated, fill)
+
+
+def _mean_of_pairs(
+    estimates: np.ndarray, related: np.ndarray, counted: np.ndarray, weights: np.ndarray | None
+) -> float:
+    """Return the mean estimate of pairs of different samples; copies of one are different too."""
+    if weights is None:
+        return float(estimates[counted].mean()) if counted.any() else 0.0
+    pairs = np.outer(weights, weights)
+    np.fill_diagonal(pairs, weights * np.maximum(weights - 1.0, 0.0))
+    pairs *= related
+    total = pairs.sum()
+    return float((pairs * estimates).sum() / total) if total > 0 else 0.0
 
 
 def _common_entries(
@@ -136,12 +156,23 @@ class Mended:
     new samples must be multiplied by S too, so that they have the inner products of G."""
 
 
-def mend(G: np.ndarray, delta_min: float, *, relative: bool = False) -> Mended:
+def mend(
+    G: np.ndarray,
+    delta_min: float,
+    *,
+    relative: bool = False,
+    sample_weight: np.ndarray | None = None,
+) -> Mended:
     """Flip the sign of negative eigenvalues and set zeros to `delta_min`.
 
     Eigenvalues within the rounding error count as zero. With `relative`, `delta_min` is a
-    fraction of the largest eigenvalue.
+    fraction of the largest eigenvalue. With weights the eigenvalues are those of √w_i G_ij √w_j,
+    which repeated samples would have too.
     """
+    if sample_weight is not None:
+        roots = np.sqrt(sample_weight)
+        scaled = mend(G * np.outer(roots, roots), delta_min, relative=relative)
+        return Mended(scaled.G / np.outer(roots, roots), scaled.signs * roots[:, None] / roots)
     values, vectors = scipy.linalg.eigh(G)
     largest = float(np.abs(values).max(initial=0.0))
     zero = np.abs(values) <= 10.0 * np.finfo(G.dtype).eps * len(G) * largest
@@ -151,6 +182,33 @@ def mend(G: np.ndarray, delta_min: float, *, relative: bool = False) -> Mended:
     return Mended(
         np.asarray((vectors * values) @ vectors.T), np.asarray((vectors * signs) @ vectors.T)
     )
+
+
+def mend_samples(
+    G: np.ndarray, X: np.ndarray, delta_min: float, sample_weight: np.ndarray | None = None
+) -> Mended:
+    """Mend the kernel matrix of samples; copies of a sample are mended as one sample of their sum.
+
+    Otherwise `delta_min` would be set for the zero eigenvalues that copies add, which makes them
+    different samples. `delta_min` is a fraction of the largest eigenvalue.
+    """
+    first, which = distinct_rows(X)
+    if len(first) == len(X):
+        return mend(G, delta_min, relative=True, sample_weight=sample_weight)
+    weights = np.ones(len(X), dtype=G.dtype) if sample_weight is None else sample_weight
+    totals = np.bincount(which, weights=weights).astype(G.dtype, copy=False)
+    found = mend(G[np.ix_(first, first)], delta_min, relative=True, sample_weight=totals)
+    copies = np.ix_(which, which)
+    # The rows of S belong to kernel values with the copies, of which each has its share.
+    return Mended(found.G[copies], found.signs[copies] * (weights / totals[which])[:, None])
+
+
+def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of all equal rows, NaN equal to NaN, and which of them every row equals."""
+    _, first, which = np.unique(
+        np.hstack(_split(X)), axis=0, return_index=True, return_inverse=True
+    )
+    return first, which.reshape(-1)
 
 
 def nearest_positive_definite(G: np.ndarray, delta_min: float) -> np.ndarray:

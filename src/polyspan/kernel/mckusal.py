@@ -15,8 +15,8 @@ from polyspan.kernel.fitting import read, run_starts, store, warn_about
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.nystrom import NystromProblem
+from polyspan.kernel.plan import plan_of
 from polyspan.kernel.prediction import KernelUnion
-from polyspan.kernel.starts import plan_of
 from polyspan.progress import FitProgress
 from polyspan.union.plan import CONSTRAINTS
 
@@ -195,7 +195,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the subspaces.
 
         Parameters
@@ -207,6 +207,13 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
             With `low_rank`, X can also be a dask array, or a Zarr or HDF5 array, which is read in
             slices.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often every sample counts, in the mean of the feature space, the objective and the
+            start: 2 is the sample twice, 0 is no sample (its label is then a prediction). For
+            samples of different noise give 1/σ². Starts "spectral" and "gkiop" look at different
+            samples, not at copies of one: repeated samples may then start elsewhere. With
+            `residual="loo"` one copy of a sample is left out. With `low_rank`, landmarks are drawn
+            with chances by their weights.
 
         Returns
         -------
@@ -216,8 +223,8 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         source = row_source(X)
         if source is not None:
             self._check_needs()
-        data = read(self, X, source)
-        plan = plan_of(self, data.n_samples)
+        data = read(self, X, source, sample_weight)
+        plan = plan_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)
         kernel = kernel_of(self, self.kernel_params)
         problem: GramProblem | NystromProblem
@@ -225,7 +232,8 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
             problem = NystromProblem.of(data, kernel, self.low_rank, plan, rng)
         else:
             G = matrix_of(kernel, data.X)
-            problem = GramProblem.of(G, kernel, data.X, leave_one_out=plan.leave_one_out)
+            loo = plan.leave_one_out
+            problem = GramProblem.of(G, kernel, data.X, leave_one_out=loo, **data.weighting)
         progress = FitProgress(self, data.X, y, plan.n_starts, problem.max_steps(plan))
         runs = run_starts(problem, plan, rng, progress)
         best = store(self, data, problem, runs)

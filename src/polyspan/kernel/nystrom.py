@@ -36,23 +36,23 @@ from polyspan.arrays import (
 )
 from polyspan.data.measure import measure_block
 from polyspan.data.working import Working
-from polyspan.geometry import leading_eigen, pairwise_subspace_distances
+from polyspan.geometry import distances_between, leading_eigen
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel._solve.leave_one_out import LeaveOneOut, leave_one_out_labels
 from polyspan.kernel._solve.subspaces import KernelSubspaces
+from polyspan.kernel.fitted_unions import LowRankUnion
 from polyspan.kernel.fitting import Data, RunResult
 from polyspan.kernel.functions import Kernel, check_values, matrix_of
-from polyspan.kernel.prediction import LowRankUnion
-from polyspan.kernel.starts import Plan
+from polyspan.kernel.plan import Plan
 from polyspan.progress import Monitor
 from polyspan.union._solve.alternation import (
     Rules,
     Solution,
     alternate,
-    refill_empty,
     update_exactly,
 )
 from polyspan.union._solve.problem import Problem, prepare, prepare_source
+from polyspan.union._solve.refilling import refill_empty
 
 # Eigenvalues of the landmarks' kernel matrix below this fraction of the largest are rounding.
 RANK_TOL = 1e-12
@@ -117,24 +117,26 @@ class NystromProblem:
     ) -> NystromProblem:
         """Draw landmarks and map the samples; rows of a source are mapped when they are read."""
         kernel, n_landmarks = _check_landmarks(kernel, low_rank, plan, data.n_samples)
-        chosen = np.sort(rng.choice(data.n_samples, n_landmarks, replace=False))
+        chosen = _draw_landmarks(data, n_landmarks, rng)
         lam = plan.rules.lam
         weight = 1.0 if math.isinf(lam) else lam
         source = data.source
         if source is None:
-            X, xp = data.X, namespace(data.X)
+            X, xp, own = data.X, namespace(data.X), data.weights
             map_ = NystromMap.of(kernel, xp.take(X, moved_to(chosen, X), axis=0))
             Z = map_(X)
-            residual = float(xp.sum(map_.residuals(X, Z)))
-            linear, working = prepare(Z, lam, center=True)
+            residuals = map_.residuals(X, Z)
+            residual = float(xp.sum(residuals if own is None else own * residuals))
+            linear, working = prepare(Z, lam, center=True, weights=own)
+            chosen = chosen if data.kept is None else data.kept[chosen]
         else:
             # In float64, as for arrays in memory: square roots of float32 values are too inexact.
             map_ = NystromMap.of(kernel, np.asarray(source.take(chosen), dtype=np.float64))
             dtype = map_.whitener.dtype
-            residual, _ = source.reduce(landmark_residual_block, dtype, map_)
-            extent, _ = source.reduce(measure_block, dtype, 0, map_)
+            residual, _ = source.reduce(landmark_residual_block, dtype, map_, data.weights)
+            extent, _ = source.reduce(measure_block, dtype, 0, map_, data.weights)
             linear, working = prepare_source(
-                source, extent, lam, dtype=dtype, center=True, row_map=map_
+                source, extent, lam, dtype=dtype, center=True, row_map=map_, weights=data.weights
             )
         return cls(map_, moved_to(chosen, linear.rows.like), linear, working, weight * residual)
 
@@ -144,7 +146,7 @@ class NystromProblem:
 
     def distances(self, frames: Array) -> Array:
         """Return d_u between subspaces."""
-        return pairwise_subspace_distances(self.working.to_data(frames))
+        return distances_between(self.working.to_data(frames))
 
     def max_steps(self, plan: Plan) -> int:
         """Return the most iterations that one start can take."""
@@ -245,13 +247,33 @@ def _check_landmarks(
     return kernel, n_landmarks
 
 
+def _draw_landmarks(data: Data, n_landmarks: int, rng: Any) -> np.ndarray:
+    """Draw rows as landmarks, by their weights: heavy samples need a good map most."""
+    weights, chances = data.weights, None
+    rows = np.arange(data.n_samples)
+    if weights is not None:
+        weights = to_numpy(weights) if data.source is None else data.source.collect(weights)
+        rows = np.flatnonzero(weights)
+        weights = weights[rows].astype(np.float64)
+        if np.ptp(weights) > 0:  # equal weights give the landmarks of none
+            chances = weights / weights.sum()
+    chosen = np.sort(rng.choice(len(rows), n_landmarks, replace=False, p=chances))
+    found: np.ndarray = rows[chosen]
+    return found
+
+
 def landmark_residual_block(
-    block: Array, dtype: Any, map_: NystromMap
+    block: Array, dtype: Any, map_: NystromMap, weights: np.ndarray | None = None
 ) -> tuple[float | None, None]:
-    """Return the sum of `NystromMap.residuals` over a block. A task."""
+    """Return the (weighted) sum of `NystromMap.residuals` over a block. A task."""
     X = np.asarray(block, dtype=dtype)
-    residual = float(np.sum(map_.residuals(X, map_(X)), dtype=np.float64)) if len(X) else None
-    return residual, None
+    if weights is not None:
+        X, weights = X[weights > 0], weights[weights > 0]
+    if not len(X):
+        return None, None
+    residuals = map_.residuals(X, map_(X))
+    residuals = residuals if weights is None else weights * residuals
+    return float(np.sum(residuals, dtype=np.float64)), None
 
 
 def nearest_landmarks(Z: Array, landmarks: Array) -> Array:
@@ -284,12 +306,16 @@ def leave_one_out_block(
 ) -> tuple[LeaveOneOut, None]:
     """Improve labels by leave-one-out residuals. A task for a block that holds all rows."""
     Z = block.centred(slice(0, block.X.shape[0]))
-    return leave_one_out_labels(Z, labels[:, 0], n_subspaces, s), None
+    own = None if block.sample_weights is None else block.sample_weights[0, :]
+    return leave_one_out_labels(Z, labels[:, 0], n_subspaces, s, sample_weights=own), None
 
 
 def assigned_energy_block(block: Any, frames: Array, labels: Array) -> tuple[Any, None]:
-    """Return Σ_i ‖D_lᵀy_i‖² for the label l of row i, (1,), and samples per subspace. A task."""
+    """Return Σ_i w_i‖D_lᵀy_i‖² for the label l of row i, (1,), and samples per subspace. A task."""
     xp = namespace(frames)
     own = block.assigned_coefficients(frames, labels)
     counts = [int(c.shape[0]) for c in members_of(labels, frames.shape[0])]
-    return (xp.reshape(float64_sum(own * own), (1,)), np.asarray(counts)), None
+    squares = own * own
+    if block.sample_weights is not None:
+        squares = squares * block.sample_weights[0, :][:, None]
+    return (xp.reshape(float64_sum(squares), (1,)), np.asarray(counts)), None

@@ -60,6 +60,7 @@ def preimages(
     observed: Array | None = None,
     *,
     corrected: bool = True,
+    shares: Array | None = None,
 ) -> Array:
     """Return the pre-image Σ e_i y_i of every point; missing entries of y_i count as 0.
 
@@ -74,10 +75,15 @@ def preimages(
     corrected : bool, default=True
         Whether entry u of a pre-image is multiplied by N/|r_u|, for |r_u| samples of N that have
         this entry, also with dot-product kernels. The paper does it for the Gaussian kernel only.
+    shares : array of shape (n_training,), default=None
+        Weights of the samples, with the sum 1, for these numbers; None: all count the same.
     """
     xp = namespace(e)
     sums = e @ Y
-    fraction = 1.0 if observed is None else xp.mean(xp.astype(observed, e.dtype), axis=0)
+    fraction: Array = 1.0
+    if observed is not None:
+        seen = xp.astype(observed, e.dtype)
+        fraction = xp.mean(seen, axis=0) if shares is None else shares @ seen
     if kernel.name == "rbf":
         total = xp.sum(e, axis=1, keepdims=True)
         return sums / (_away_from_zero(total) * fraction)

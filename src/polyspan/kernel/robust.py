@@ -11,19 +11,20 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import Array, keep_freed_memory
+from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed, warn_user
-from polyspan.kernel.fitting import Data, run_starts, store, warn_about
+from polyspan.data.weights import check_weights
+from polyspan.kernel.fitting import Data, run_starts, store, warn_about, weighted_data
 from polyspan.kernel.functions import check_kernel_matrix, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
-from polyspan.kernel.incomplete import estimate_feature_distances, estimate_kernel, mend
+from polyspan.kernel.incomplete import estimate_feature_distances, estimate_kernel, mend_samples
 from polyspan.kernel.mckusal import MCKUSaL
+from polyspan.kernel.plan import Plan, plan_of
 from polyspan.kernel.prediction import KernelUnion
-from polyspan.kernel.starts import Plan, plan_of
 from polyspan.progress import FitProgress
 
 
-def incomplete_problem(model: KernelUnion, X: Array, plan: Plan) -> tuple[GramProblem, Plan]:
+def incomplete_problem(model: KernelUnion, data: Data, plan: Plan) -> tuple[GramProblem, Plan]:
     """Return the problem of samples with NaN, and its plan with the distances of the start.
 
     Kernel values are estimated, and their matrix is mended. Without any NaN the problem is that of
@@ -31,8 +32,9 @@ def incomplete_problem(model: KernelUnion, X: Array, plan: Plan) -> tuple[GramPr
     """
     kernel = kernel_of(model)
     assert kernel is not None  # models of incomplete samples do not accept "precomputed"
-    options = {"leave_one_out": plan.leave_one_out, "incomplete": True}
-    estimate = estimate_kernel(kernel, X)
+    X, weights = data.X, data.weights
+    options = {"leave_one_out": plan.leave_one_out, "incomplete": True, **data.weighting}
+    estimate = estimate_kernel(kernel, X, sample_weight=weights)
     if not np.isnan(X).any():
         G = matrix_of(kernel, X)
         return GramProblem.of(G, kernel, X, fill=estimate.fill, **options), plan
@@ -44,9 +46,8 @@ def incomplete_problem(model: KernelUnion, X: Array, plan: Plan) -> tuple[GramPr
             f"{estimate.n_unrelated} of {pairs} pairs of samples have no common observed "
             "entry: their kernel values are set by the mean of the other pairs"
         )
-    mended = mend(
-        check_kernel_matrix(estimate.values, kernel.name), float(model.delta_min), relative=True
-    )
+    G = check_kernel_matrix(estimate.values, kernel.name)
+    mended = mend_samples(G, X, float(model.delta_min), weights)
     problem = GramProblem.of(
         mended.G, kernel, X, gram=mended.G, signs=mended.signs, fill=estimate.fill, **options
     )
@@ -164,7 +165,7 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the subspaces from the observed entries.
 
         Parameters
@@ -172,6 +173,9 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         X : array-like of shape (n_samples, n_features)
             NaN marks a missing entry.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `MCKUSaL`. A weight also counts in what is estimated from pairs of samples: the
+            matrix is mended as if the samples were repeated.
 
         Returns
         -------
@@ -179,13 +183,14 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         """
         keep_freed_memory()
         X = self._validate(X, reset=True)
-        check_columns_observed(np.isnan(X))
-        plan = plan_of(self, len(X))
+        data = weighted_data(X, check_weights(sample_weight, X))
+        check_columns_observed(np.isnan(data.X))
+        plan = plan_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)
-        problem, plan = incomplete_problem(self, X, plan)
-        progress = FitProgress(self, X, y, plan.n_starts, problem.max_steps(plan))
+        problem, plan = incomplete_problem(self, data, plan)
+        progress = FitProgress(self, data.X, y, plan.n_starts, problem.max_steps(plan))
         runs = run_starts(problem, plan, rng, progress)
-        best = store(self, Data(X, len(X)), problem, runs)
+        best = store(self, data, problem, runs)
         progress.end()
         warn_about(best, plan)
         return self

@@ -1,13 +1,8 @@
-"""Starts of a fit: given labels or seeds, GKIOP, or spectral clustering.
-
-Spectral clustering works on a nearest-neighbour graph of the samples in the feature space.
-"""
+"""Spectral clustering, on a nearest-neighbour graph of the samples in the feature space."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
@@ -18,15 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from polyspan._sklearn import cluster_qr, plain_settings
-from polyspan.arrays import Array, one_openmp_thread, to_numpy
-from polyspan.checks import warn_user
-from polyspan.inputs import require_dispatch
-from polyspan.kernel._solve.alternation import KernelRules
-from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
-from polyspan.kernel.functions import feature_distances
-
-if TYPE_CHECKING:
-    from polyspan.kernel import MCKUSaL, RobustMCKUSaL
+from polyspan.arrays import one_openmp_thread
 
 # Starts of k-means in the embedding, which has one coordinate per subspace.
 KMEANS_STARTS = 10
@@ -39,113 +26,6 @@ DENSE_BELOW = 500
 DENSE_FRACTION = 0.3
 # Eigenvalues of the normed Laplacian below this are 0: a part of a graph has one.
 ZERO = 1e-13
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Checked parameters of a fit: sizes, starts and stopping rules."""
-
-    n_subspaces: int
-    rules: KernelRules
-    init: str = "spectral"
-    """"gkiop", "spectral" or "labels"."""
-    n_starts: int = 1
-    n_neighbors: int = 1
-    given_start: np.ndarray | None = None
-    """Labels, or seeds of GKIOP, that the user passed."""
-    leave_one_out: bool = False
-    n_jobs: int | None = None
-    distances: np.ndarray | None = None
-    """Distances between the samples, for "spectral"; None: from the kernel matrix."""
-
-    def start(self, G: Array, size: int, seed: int, floor: float) -> KernelSubspaces | Array:
-        """Return the start of one run on a centred kernel matrix: subspaces, or labels.
-
-        `size` is the number of samples that GKIOP gathers for each subspace.
-        """
-        if self.init == "labels":
-            assert self.given_start is not None
-            return self.given_start
-        if self.init == "spectral":
-            distances = feature_distances(G) if self.distances is None else self.distances
-            return spectral_labels(distances, self.n_subspaces, self.n_neighbors, seed)
-        seeds = self.given_start
-        if seeds is None:
-            rng = np.random.RandomState(seed)
-            seeds = rng.choice(G.shape[0], self.n_subspaces, replace=False)
-        return gkiop(G, self.n_subspaces, size, seeds, floor=floor)
-
-
-def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int) -> Plan:
-    """Check the parameters of a model against the number of samples, and return its plan."""
-    check_sizes(model.n_subspaces, model.subspace_dim, n_samples)
-    init, given = _check_given_start(model, n_samples)
-    n_starts = 8 if init == "gkiop" else 1
-    if given is not None and model.n_init not in ("auto", 1):
-        warn_user(f"one start is given: n_init={model.n_init} is not used", RuntimeWarning)
-    if given is not None:
-        n_starts = 1
-    elif model.n_init != "auto":
-        n_starts = int(model.n_init)
-    rules = KernelRules(
-        model.subspace_dim, float(model.lam), model.max_iter, float(model.tol),
-        model.max_update_iter, float(model.update_tol),
-    )  # fmt: skip
-    return Plan(
-        model.n_subspaces,
-        rules,
-        init,
-        n_starts,
-        model.n_neighbors,
-        given,
-        leave_one_out=model.residual == "loo",
-        n_jobs=model.n_jobs,
-    )
-
-
-def check_sizes(n_subspaces: int, subspace_dim: int, n_samples: int) -> None:
-    """Raise an error where there are fewer samples than basis vectors."""
-    if subspace_dim * n_subspaces > n_samples:
-        raise ValueError(
-            f"n_samples={n_samples} is fewer than n_subspaces * subspace_dim = {n_subspaces} * "
-            f"{subspace_dim}: every sample could have a direction of its own; lower "
-            "n_subspaces or subspace_dim, or give more samples"
-        )
-
-
-def _check_given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarray | None]:
-    """Check the labels, or the seeds of GKIOP, that the user passed; return the kind and them."""
-    if not isinstance(model.init, str):
-        require_dispatch(init=model.init)
-        labels = to_numpy(model.init)
-        if labels.shape != (n,) or labels.dtype.kind not in "iu":
-            raise ValueError(
-                f"init has the shape {labels.shape} and the type {labels.dtype}: give one "
-                f"integer label for each of the {n} samples, or 'spectral' or 'gkiop'"
-            )
-        if labels.min() < 0 or labels.max() >= model.n_subspaces:
-            raise ValueError(
-                f"labels in init go from {labels.min()} to {labels.max()}: they must be "
-                f"between 0 and n_subspaces - 1 = {model.n_subspaces - 1}"
-            )
-        return "labels", labels.astype(np.int64)
-    if model.gkiop_seeds is None:
-        return model.init, None
-    if model.init != "gkiop":
-        raise ValueError(f"gkiop_seeds are for init='gkiop', not for init={model.init!r}")
-    require_dispatch(gkiop_seeds=model.gkiop_seeds)
-    seeds = to_numpy(model.gkiop_seeds)
-    if (
-        seeds.shape != (model.n_subspaces,)
-        or seeds.dtype.kind not in "iu"
-        or len(set(seeds.tolist())) < len(seeds)
-        or not ((seeds >= 0) & (seeds < n)).all()
-    ):
-        raise ValueError(
-            f"gkiop_seeds={model.gkiop_seeds} must be n_subspaces={model.n_subspaces} "
-            f"different samples, from 0 to {n - 1}"
-        )
-    return model.init, seeds
 
 
 def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr_array:
@@ -171,29 +51,43 @@ def neighbour_graph(distances: np.ndarray, n_neighbors: int) -> scipy.sparse.csr
 
 
 def spectral_labels(
-    distances: np.ndarray, n_clusters: int, n_neighbors: int, seed: int
+    distances: np.ndarray,
+    n_clusters: int,
+    n_neighbors: int,
+    seed: int,
+    sample_weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Cluster samples by the leading eigenvectors of their graph, rows scaled to norm 1.
 
     Parameters
     ----------
     distances : array of shape (n_samples, n_samples)
+    sample_weights : array of shape (n_samples,), default=None
+        A sample stands for so many nodes with the same edges.
     """
     if n_clusters == 1:
         return np.zeros(len(distances), dtype=np.int64)
     if n_clusters >= len(distances):
         return np.arange(len(distances))
-    return cluster_graph(neighbour_graph(distances, n_neighbors), n_clusters, seed)
+    graph = neighbour_graph(distances, n_neighbors)
+    return cluster_graph(graph, n_clusters, seed, sample_weights=sample_weights)
 
 
 def cluster_graph(
-    graph: scipy.sparse.csr_array, n_clusters: int, seed: int, assign_labels: str = "kmeans"
+    graph: scipy.sparse.csr_array,
+    n_clusters: int,
+    seed: int,
+    assign_labels: str = "kmeans",
+    *,
+    sample_weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Cluster the nodes of a graph by its leading eigenvectors.
 
     "kmeans" works on rows scaled to norm 1, which `sklearn.cluster.spectral_clustering` does not;
-    "cluster_qr" is scikit-learn's.
+    "cluster_qr" is scikit-learn's, and takes no weights in its last step.
     """
+    if sample_weights is not None:
+        graph = repeat_nodes(graph, sample_weights)
     embedding = graph_embedding(graph, n_clusters, seed)
     if assign_labels == "cluster_qr":
         return np.asarray(cluster_qr(embedding), dtype=np.int64)
@@ -201,7 +95,16 @@ def cluster_graph(
     embedding = embedding / np.where(norms > 0, norms, 1.0)
     kmeans = KMeans(n_clusters, n_init=KMEANS_STARTS, random_state=seed)
     with plain_settings(), one_openmp_thread():
-        return np.asarray(kmeans.fit_predict(embedding), dtype=np.int64)
+        return np.asarray(
+            kmeans.fit_predict(embedding, sample_weight=sample_weights), dtype=np.int64
+        )
+
+
+def repeat_nodes(graph: scipy.sparse.csr_array, weights: np.ndarray) -> scipy.sparse.csr_array:
+    """Return w_i A_ij w_j, a graph with the embedding of one whose nodes stand there w_i times."""
+    # The size of all weights together changes nothing.
+    sizes = scipy.sparse.diags_array(weights / weights.max())
+    return scipy.sparse.csr_array(sizes @ graph @ sizes)
 
 
 def graph_embedding(graph: scipy.sparse.csr_array, n_components: int, seed: int) -> np.ndarray:

@@ -65,15 +65,24 @@ def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -
 
 
 def fit_bases(
-    G: Array, labels: Array, n_subspaces: int, rules: KernelRules
+    G: Array,
+    labels: Array,
+    n_subspaces: int,
+    rules: KernelRules,
+    *,
+    sample_weights: Array | None = None,
 ) -> tuple[KernelSubspaces, tuple[float, ...]]:
     """Find the bases for given labels: steps 9 to 20 of Algorithm 5.
 
-    Returns the subspaces, and f3 at the start and after every inner iteration.
+    Returns the subspaces, and f3 at the start and after every inner iteration. `sample_weights`
+    are those that G was scaled by.
     """
     weights = ObjectiveWeights.of(rules.lam)
     members = members_of(labels, n_subspaces)
-    factors = [Factor.of(submatrix(G, c, c), rules.floor) for c in members]
+    factors = [
+        Factor.of(submatrix(G, c, c), rules.floor, thin=_repeated(sample_weights, c))
+        for c in members
+    ]
     U = [leading_directions(f, rules.subspace_dim) for f in factors]
     E = [f.coefficients(u) for f, u in zip(factors, U, strict=True)]
     # G̃_lp for all pairs: gathered once, used in every inner iteration.
@@ -93,6 +102,18 @@ def fit_bases(
         if history[-2] - history[-1] <= rules.update_tol * abs(history[-1]):
             break
     return KernelSubspaces(members, E), tuple(history)
+
+
+def _repeated(sample_weights: Array | None, members: Array) -> bool:
+    """Tell whether some members have another weight than 1.
+
+    The matrix of a cluster with repeated samples is singular, and its eigenvectors leave out all
+    directions near rounding. With weights the same directions must be left out.
+    """
+    if sample_weights is None:
+        return False
+    xp = namespace(sample_weights)
+    return bool(xp.any(xp.take(sample_weights, members, axis=0) != 1))
 
 
 def _fixed_labels_objective(
@@ -122,6 +143,7 @@ def alternate(
     n_subspaces: int,
     rules: KernelRules,
     *,
+    sample_weights: Array | None = None,
     monitor: Monitor | None = None,
 ) -> KernelSolution:
     """Run Algorithm 5 on a centred kernel matrix, from subspaces or from labels.
@@ -139,7 +161,7 @@ def alternate(
         subspaces = start
     else:
         labels = moved_to(start, G)
-        subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
+        subspaces, inner = fit_bases(G, labels, n_subspaces, rules, sample_weights=sample_weights)
         updates.append(inner)
     stopped, lowest = "max_iter", (math.inf, subspaces, labels)
     seen: set[bytes] = set()
@@ -162,7 +184,9 @@ def alternate(
             stopped = "converged" if same or small else "callback" if asked else "cycle"
             break
         if iteration < rules.max_iter:
-            subspaces, inner = fit_bases(G, labels, n_subspaces, rules)
+            subspaces, inner = fit_bases(
+                G, labels, n_subspaces, rules, sample_weights=sample_weights
+            )
             updates.append(inner)
     value, subspaces, labels = lowest if math.isfinite(lowest[0]) else (math.nan, subspaces, labels)
     return KernelSolution(
@@ -176,6 +200,7 @@ def refill_empty(
     n_subspaces: int,
     rules: KernelRules,
     *,
+    sample_weights: Array | None = None,
     monitor: Monitor | None = None,
 ) -> KernelSolution:
     """Give empty subspaces the samples with the largest residuals and run again; keep the better.
@@ -189,12 +214,19 @@ def refill_empty(
         if not len(empty) or solution.stopped != "converged":
             break
         energies = xp.max(solution.subspaces.energies(G), axis=1)
-        worst = np.argsort(to_numpy(xp.linalg.diagonal(G) - energies))[::-1]
-        size = max(rules.subspace_dim, G.shape[0] // (2 * n_subspaces))
+        residuals = xp.linalg.diagonal(G) - energies
+        if sample_weights is None:
+            worst = np.argsort(to_numpy(residuals))[::-1]
+            size = max(rules.subspace_dim, G.shape[0] // (2 * n_subspaces))
+        else:
+            worst = np.argsort(to_numpy(residuals / sample_weights))[::-1]
+            size = _weighted_size(to_numpy(sample_weights)[worst], len(empty), n_subspaces, rules)
         labels = to_numpy(solution.labels).copy()
         for k, p in enumerate(empty):
             labels[worst[k :: len(empty)][:size]] = p
-        resumed = alternate(G, labels, n_subspaces, rules, monitor=monitor)
+        resumed = alternate(
+            G, labels, n_subspaces, rules, sample_weights=sample_weights, monitor=monitor
+        )
         if not resumed.objective < solution.objective:
             break
         reached = tuple(min(value, solution.objective) for value in resumed.history)
@@ -205,3 +237,13 @@ def refill_empty(
             n_iter=solution.n_iter + resumed.n_iter,
         )
     return solution
+
+
+def _weighted_size(weights: np.ndarray, n_empty: int, n_subspaces: int, rules: KernelRules) -> int:
+    """Return how many samples an empty subspace gets, given weights from the worst sample on.
+
+    Together they have the weight W/(2L) per empty subspace.
+    """
+    share = weights.sum() / (2 * n_subspaces)
+    n_worst = int(np.searchsorted(np.cumsum(weights), n_empty * share, side="right"))
+    return max(rules.subspace_dim, n_worst // n_empty)

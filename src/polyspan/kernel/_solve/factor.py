@@ -36,12 +36,13 @@ class Factor:
     """RᵀR, (rank, rank)."""
 
     @classmethod
-    def of(cls, G: Array, floor: float = 0.0) -> Factor:
+    def of(cls, G: Array, floor: float = 0.0, *, thin: bool = False) -> Factor:
         """Factor a positive semidefinite matrix by Cholesky; where it is singular, by eigenvectors.
 
-        Eigenvalues up to `floor` are rounding errors of centring.
+        Eigenvalues up to `floor` are rounding errors of centring. With `thin` it is taken for
+        singular.
         """
-        R = cholesky_or_none(G)
+        R = None if thin else cholesky_or_none(G)
         if R is None or G.shape[0] == 0:
             return cls._thin(G, floor)
         xp = namespace(G)

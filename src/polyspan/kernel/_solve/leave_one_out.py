@@ -59,7 +59,9 @@ def explicit_coordinates(G: Array, floor: float) -> Array:
     return vectors * namespace(G).sqrt(values)
 
 
-def leave_one_out_labels(Z: Array, labels: Array, n_subspaces: int, s: int) -> LeaveOneOut:
+def leave_one_out_labels(
+    Z: Array, labels: Array, n_subspaces: int, s: int, *, sample_weights: Array | None = None
+) -> LeaveOneOut:
     """Improve labels of samples given by coordinates in the feature space.
 
     Parameters
@@ -68,15 +70,18 @@ def leave_one_out_labels(Z: Array, labels: Array, n_subspaces: int, s: int) -> L
         Rows with ZZᵀ = G̃.
     labels : array of shape (n_samples,)
         Labels to start from.
+    sample_weights : array of shape (n_samples,), default=None
+        Of a sample that counts more than once, one copy is left out.
     """
     xp = namespace(Z)
-    n = Z.shape[0]
+    n = Z.shape[0] if sample_weights is None else float(xp.sum(sample_weights))
     weights = _weights(moved_to(labels, Z), n_subspaces, Z)
     bases: list[Array | None] = [None] * n_subspaces
     for step, tau in enumerate(temperatures(1.0, HOTTEST, COLDEST, STEPS)):
-        residuals, bases = _residuals(Z, weights, bases, s)
-        scales = xp.sum(weights * residuals, axis=0) / xp.sum(weights, axis=0)
-        pooled = float(xp.sum(weights * residuals)) / n
+        residuals, bases = _residuals(Z, weights, bases, s, sample_weights)
+        counted = _counted(weights, sample_weights)
+        scales = xp.sum(counted * residuals, axis=0) / xp.sum(counted, axis=0)
+        pooled = float(xp.sum(counted * residuals)) / n
         if pooled <= 0:
             break
         tiny = machine_epsilon(Z) * pooled
@@ -90,8 +95,9 @@ def leave_one_out_labels(Z: Array, labels: Array, n_subspaces: int, s: int) -> L
     while n_hard < HARD_STEPS and not settled:
         n_hard += 1
         hard = _weights(current, n_subspaces, Z)
-        residuals, bases = _residuals(Z, hard, bases, s)
-        criterion = float(xp.sum(xp.take_along_axis(residuals, current[:, None], axis=1)))
+        residuals, bases = _residuals(Z, hard, bases, s, sample_weights)
+        own = xp.take_along_axis(residuals, current[:, None], axis=1)
+        criterion = float(xp.sum(_counted(own, sample_weights)))
         if criterion < lowest:
             best, lowest = current, criterion
         moved = xp.argmin(residuals, axis=1)
@@ -100,15 +106,27 @@ def leave_one_out_labels(Z: Array, labels: Array, n_subspaces: int, s: int) -> L
     return LeaveOneOut(best, lowest, STEPS + n_hard, settled)
 
 
+def _counted(values: Array, sample_weights: Array | None) -> Array:
+    """Return values of samples (rows), each as often as its sample counts."""
+    return values if sample_weights is None else values * sample_weights[:, None]
+
+
 def _residuals(
-    Z: Array, weights: Array, bases: list[Array | None], s: int
+    Z: Array,
+    weights: Array,
+    bases: list[Array | None],
+    s: int,
+    sample_weights: Array | None = None,
 ) -> tuple[Array, list[Array | None]]:
     """Return r/(1-h)² of every sample to every weighted affine subspace, and the bases."""
     xp = namespace(Z)
     residuals = xp.zeros_like(weights)
     found: list[Array | None] = []
+    counted = _counted(weights, sample_weights)
+    # What is left out of a sample: one copy, or all of it where it counts less than once.
+    left_out = weights if sample_weights is None else xp.minimum(weights, counted)
     for p, old in enumerate(bases):
-        w = weights[:, p]
+        w, own = counted[:, p], left_out[:, p]
         total = float(xp.sum(w))
         centred = Z - (w @ Z) / total
         basis, values = _leading(centred, w, old, s)
@@ -117,7 +135,7 @@ def _residuals(
         r = xp.clip(xp.vecdot(centred, centred) - xp.sum(inside, axis=1), 0.0, None)
         used = values > machine_epsilon(Z) * 10.0 * max(float(xp.max(values)), 0.0)
         inverse = xp.where(used, 1.0 / xp.where(used, values, 1.0), 0.0)
-        h = w * xp.sum(inside * inverse, axis=1) + w / total
+        h = own * xp.sum(inside * inverse, axis=1) + own / total
         residuals[:, p] = r / xp.clip(1.0 - h, SMALLEST_SLACK, 1.0) ** 2
         found.append(basis)
     return residuals, found
