@@ -15,8 +15,8 @@ from polyspan.mixture._solve.gaussians import (
     posterior_covariances,
     soft_assign,
 )
+from polyspan.mixture.fitted import gaussians_of, posterior_means
 from polyspan.mixture.mixture import SubspaceMixture
-from polyspan.mixture.prediction import gaussians_of, posterior_means
 
 # Number of rows whose hidden entries calibrate the variances, and weight of the uncalibrated
 # variances, in hidden entries.

@@ -11,13 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import Array, limit_threads, moved_to, namespace, pass_work, to_numpy
-from polyspan.checks import check_scale, check_subspace_dim, warn_user
+from polyspan.arrays import Array, limit_threads, moved_to, namespace, pass_work
+from polyspan.checks import warn_user
 from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage
-from polyspan.mixture.prediction import MixturePrediction, fitted_attributes, gaussians_of
-from polyspan.mixture.starts import Problem, annealed_start, fit_pooled
+from polyspan.mixture.fit_case import FitCase, previous_gaussians
+from polyspan.mixture.fitted import LEARNED_BESIDES, fitted_attributes, nearest_by_group
+from polyspan.mixture.outliers import with_outliers
+from polyspan.mixture.prediction import MixturePrediction
+from polyspan.mixture.starts import annealed_start, fit_pooled, start_from_labels
 from polyspan.progress import FitProgress
 from polyspan.union.plan import CONSTRAINTS
 
@@ -43,8 +46,11 @@ class SubspaceMixture(MixturePrediction):
     ----------
     n_subspaces : int, default=3
         Number L of subspaces.
-    subspace_dim : int, default=1
-        Dimension s of each, from 0 (round Gaussians) to n_features - 1 (any covariance).
+    subspace_dim : int, sequence of int or "auto", default=1
+        Dimension s of each, from 0 (round Gaussians) to n_features - 1 (any covariance). A sequence
+        has one dimension for every subspace, and the annealed start finds which samples each suits.
+        "auto" hides a tenth of the observed entries and chooses the dimensions, first a common one
+        and then one for every subspace, that predict these entries best; see `subspace_dims_`.
     closeness : float, default=1.0
         κ ≥ 0, in samples. 0 is maximum likelihood; a large value makes all covariances equal.
     affine : bool, default=True
@@ -55,8 +61,16 @@ class SubspaceMixture(MixturePrediction):
     noise : {"subspace", "shared"} or float, default="subspace"
         "subspace" learns one noise variance σ_l² per subspace, "shared" one for all subspaces. A
         number is the known standard deviation of the noise.
+    outliers : bool or float, default=False
+        Whether a uniform component takes samples that fit no subspace. Its density is that of the
+        box that holds all samples (of the observed entries, where some are missing). A number is
+        its share of the samples, between 0 and 1; True learns the share.
+    init : "anneal" or array-like of shape (n_samples,), default="anneal"
+        "anneal" finds the start of EM by annealing. An array has one label 0, …, n_subspaces - 1
+        for every sample, and EM starts from the Gaussians of these clusters.
     n_init : int, default=1
-        Number of starts, of which the one with the highest penalised log-likelihood is kept.
+        Number of annealed starts, of which the one with the highest penalised log-likelihood is
+        kept.
     anneal_steps : int, default=20
         Number of annealed steps before EM, in which responsibilities go from soft to those of the
         model.
@@ -79,11 +93,20 @@ class SubspaceMixture(MixturePrediction):
     means_ : ndarray of shape (n_subspaces, n_features)
         μ_l; all equal to `mean_` without `affine`.
     bases_ : ndarray of shape (n_subspaces, n_features, subspace_dim)
-        Orthonormal bases D_l, their columns sorted by decreasing variance.
+        Orthonormal bases D_l, their columns sorted by decreasing variance. Where dimensions differ,
+        the last axis has the largest, and columns beyond a subspace's own dimension are zero.
     variances_ : ndarray of shape (n_subspaces, subspace_dim)
         v_l: variance along the basis, beyond the noise.
     noise_variances_ : ndarray of shape (n_subspaces,)
-        σ_l².
+        σ_l²; with `noise_groups` the geometric mean over all observed entries.
+    noise_groups_ : ndarray of shape (n_groups,)
+        Labels of the groups of noise, sorted; only after a fit with `noise_groups`.
+    noise_factors_ : ndarray of shape (n_groups,)
+        f_g: a sample of group g has the noise variance f_g σ_l² in subspace l.
+    outlier_weight_ : float
+        Share of outliers; only with `outliers`.
+    outlier_ranges_ : ndarray of shape (n_features,)
+        Sides of the box in which outliers are uniform; only with `outliers`.
     mean_ : ndarray of shape (n_features,)
         Mean of the observed entries (zero without `affine` and `center`).
     labels_ : ndarray of shape (n_samples,)
@@ -108,6 +131,10 @@ class SubspaceMixture(MixturePrediction):
     is kept above 1e-6 of the mean variance. Rows without any observed entry are allowed; they do
     not change the result.
 
+    A sample of weight 2 counts as two samples, in every sum: κ is in samples too, so that weights
+    of another scale change its meaning. From the same labels in `init`, weights give what repeated
+    samples give. The annealed start draws samples, and there the two may differ.
+
     For complete data of up to 512 features the updates are exact, from eigenvectors of m×m
     covariances. Otherwise every step solves one (s+1)×(s+1) system per feature and subspace, and
     one s×s system per sample and subspace; samples with the same mask have the same matrix. Memory:
@@ -129,11 +156,14 @@ class SubspaceMixture(MixturePrediction):
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
         **{
             name: CONSTRAINTS[name]
-            for name in ("n_subspaces", "subspace_dim", "center", "max_iter", "tol", "random_state")
+            for name in ("n_subspaces", "center", "max_iter", "tol", "random_state")
         },
+        "subspace_dim": [*CONSTRAINTS["subspace_dim"], StrOptions({"auto"}), "array-like"],
         "closeness": [Interval(Real, 0, None, closed="left")],
         "affine": ["boolean"],
         "noise": [StrOptions({"subspace", "shared"}), Interval(Real, 0, None, closed="neither")],
+        "outliers": ["boolean", Interval(Real, 0, 1, closed="neither")],
+        "init": [StrOptions({"anneal"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "anneal_steps": [Interval(Integral, 0, None, closed="left")],
         "anneal_start": [Interval(Real, 0, 1, closed="right")],
@@ -143,12 +173,14 @@ class SubspaceMixture(MixturePrediction):
     def __init__(
         self,
         n_subspaces: int = 3,
-        subspace_dim: int = 1,
+        subspace_dim: Any = 1,
         *,
         closeness: float = 1.0,
         affine: bool = True,
         center: bool = True,
         noise: Any = "subspace",
+        outliers: Any = False,
+        init: Any = "anneal",
         n_init: int = 1,
         anneal_steps: int = 20,
         anneal_start: float = 0.1,
@@ -163,6 +195,8 @@ class SubspaceMixture(MixturePrediction):
         self.affine = affine
         self.center = center
         self.noise = noise
+        self.outliers = outliers
+        self.init = init
         self.n_init = n_init
         self.anneal_steps = anneal_steps
         self.anneal_start = anneal_start
@@ -172,7 +206,9 @@ class SubspaceMixture(MixturePrediction):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, noise_groups: Any = None
+    ) -> Self:
         """Learn the subspaces from the observed entries.
 
         Parameters
@@ -182,31 +218,35 @@ class SubspaceMixture(MixturePrediction):
             an array of PyTorch or CuPy is fitted on its own device; the fitted arrays and all
             results are on that device too.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often every sample counts: 2 is the sample twice, 0 is no sample (it still gets its
+            label).
+        noise_groups : array-like of shape (n_samples,), default=None
+            Labels of groups of samples, such as the names of two sensors. Each group gets its own
+            level of noise: a factor f_g of all noise variances.
 
         Returns
         -------
         self : SubspaceMixture
         """
         X = self._validate(X, reset=True)
-        check_subspace_dim(self.subspace_dim, X.shape[1])
-        if X.shape[0] < max(2, self.n_subspaces):
-            raise ValueError(
-                f"n_samples={X.shape[0]} is too few for n_subspaces={self.n_subspaces}: every "
-                "subspace needs a sample, and the noise needs two in all"
-            )
-        check_scale(X)
         rng = check_random_state(self.random_state)
-        center = self.affine or self.center
-        problem = Problem.of(X, self.noise, affine=self.affine, center=center)
+        case = FitCase.of(self, X, sample_weight, noise_groups, rng)
+        problem = case.problem
         mean = problem.mean
-        progress = FitProgress(self, X, y, self.n_init, self.max_iter)
-        n_columns = self.n_subspaces * (self.subspace_dim + 1)
-        with limit_threads(pass_work(X.shape[0], X.shape[1], n_columns)):
-            pooled, single = fit_pooled(problem, self.subspace_dim, rng)
+        n_starts = 1 if case.labels is not None else self.n_init
+        progress = FitProgress(self, X, y, n_starts, self.max_iter)
+        n, m = problem.values.shape
+        with limit_threads(pass_work(n, m, self.n_subspaces * (case.dim + 1))):
+            pooled, single = fit_pooled(problem, case.dim, rng)
+            if self.outliers is not False:
+                single = with_outliers(single, self.outliers)
             shrinkage = Shrinkage(pooled, float(self.closeness))
             runs = []
-            for k, start in enumerate(self._starts(problem, single, shrinkage, rng)):
-                monitor = progress.monitor(k, lambda current: fitted_attributes(current, mean))
+            for k, start in enumerate(self._starts(case, single, shrinkage, rng)):
+                monitor = progress.monitor(
+                    k, lambda current: fitted_attributes(current, mean), measure="log_likelihood"
+                )
                 runs.append(
                     run_em(
                         problem.samples, start, shrinkage, max_iter=self.max_iter,
@@ -215,13 +255,17 @@ class SubspaceMixture(MixturePrediction):
                 )  # fmt: skip
                 progress.end_start(k)
         best = max(runs, key=lambda run: run.value)
+        for name in LEARNED_BESIDES:  # of an earlier fit
+            self.__dict__.pop(name, None)
         self.__dict__.update(fitted_attributes(best.gaussians, mean))
+        self.__dict__.update(case.attributes())
         self.log_likelihood_ = best.value
         self.log_likelihood_history_ = moved_to(list(best.history), X, namespace(X).float64)
         self.n_iter_ = best.n_iter
         self.converged_ = best.stopped == "converged"
-        del problem  # frees its copy of X and the mask, which are no longer needed
-        self.labels_ = self._nearest(X)
+        groups = case.groups
+        del problem, case  # frees its copy of X and the mask, which are no longer needed
+        self.labels_ = self._nearest(X) if groups is None else nearest_by_group(self, X, groups)
         progress.end()
         if best.stopped == "max_iter":
             warn_user(
@@ -231,47 +275,31 @@ class SubspaceMixture(MixturePrediction):
             )
         return self
 
-    def fit_predict(self, X: Any, y: Any = None) -> Array:
+    def fit_predict(
+        self, X: Any, y: Any = None, sample_weight: Any = None, noise_groups: Any = None
+    ) -> Array:
         """Learn the subspaces and return the most probable one of every sample."""
-        return self.fit(X, y).labels_
+        return self.fit(X, y, sample_weight=sample_weight, noise_groups=noise_groups).labels_
 
     def _starts(
         self,
-        problem: Problem,
+        case: FitCase,
         single: Gaussians,
         shrinkage: Shrinkage,
         rng: np.random.RandomState,
     ) -> Iterator[Gaussians]:
-        """Yield `n_init` starts of EM; with `warm_start` only the previous result."""
+        """Yield the starts of EM: with `warm_start` or labels one, else `n_init`."""
         if self.warm_start and hasattr(self, "bases_"):
-            yield self._previous(problem)
+            yield previous_gaussians(self, case.problem, single)
             return
-        for _ in range(self.n_init):
+        if case.labels is not None and self.n_subspaces > 1:
+            yield start_from_labels(case.problem, single, case.labels, self.n_subspaces, shrinkage)
+            return
+        for _ in range(1 if case.labels is not None else self.n_init):
             if self.n_subspaces == 1:
                 yield single
                 continue
             yield annealed_start(
-                problem, single, self.n_subspaces, shrinkage, rng, steps=self.anneal_steps,
+                case.problem, single, self.n_subspaces, shrinkage, rng, steps=self.anneal_steps,
                 hottest=float(self.anneal_start),
             )  # fmt: skip
-
-    def _previous(self, problem: Problem) -> Gaussians:
-        """Return the result of the previous fit, relative to the mean of these samples."""
-        mean, rule = problem.mean, problem.rule
-        shape = (self.n_subspaces, mean.shape[0], self.subspace_dim)
-        if self.bases_.shape != shape:
-            raise ValueError(
-                f"warm_start goes on from bases of shape {self.bases_.shape}, but n_subspaces, "
-                f"n_features and subspace_dim are {shape}: set warm_start=False"
-            )
-        learned = gaussians_of(self)
-        means = to_numpy(learned.means)
-        means = means + (to_numpy(self.mean_) - to_numpy(mean)) if self.affine else 0 * means
-        noise = to_numpy(learned.noise)
-        if rule.kind != "subspace":  # the previous fit may have had another rule
-            noise = to_numpy(
-                rule.estimate(noise * to_numpy(self.weights_), to_numpy(self.weights_))
-            )
-        arrays = (learned.log_weights, means, learned.bases, learned.variances, noise)
-        dtype = problem.values.dtype
-        return Gaussians(*(moved_to(to_numpy(array), mean, dtype) for array in arrays))

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import Interval, check_parameters
-from polyspan.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose
+from polyspan.arrays import (
+    Array,
+    float64_sum,
+    moved_to,
+    namespace,
+    to_numpy,
+)
 from polyspan.checks import validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
-from polyspan.geometry import pairwise_subspace_distances
-from polyspan.mixture._solve.gaussians import Gaussians, Posterior, per_row, soft_assign
+from polyspan.data.weights import weighted_mean
+from polyspan.geometry import distances_between, subspace_dims
+from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
+from polyspan.mixture.fitted import gaussians_of as gaussians_of
+from polyspan.mixture.fitted import outlier_logs
+from polyspan.mixture.fitted import posterior_means as posterior_means
+from polyspan.mixture.looking import coordinates, memberships
 from polyspan.union.prediction import UnionPrediction
+
+
+def has_outliers(model: MixturePrediction) -> bool:
+    """Return True if a mixture has a uniform component; else raise an error that says why not."""
+    if model.outliers is False:
+        raise AttributeError("a mixture without outliers has no outlier_probability: set outliers")
+    return True
 
 
 class MixturePrediction(UnionPrediction):
@@ -27,10 +47,19 @@ class MixturePrediction(UnionPrediction):
         return int(self.weights_.shape[0])
 
     @property
+    def subspace_dims_(self) -> Array:
+        """Dimension of every subspace, (n_subspaces,).
+
+        Where they differ, the columns of `bases_` beyond a subspace's own dimension are zero.
+        """
+        check_is_fitted(self)
+        return subspace_dims(self.bases_)
+
+    @property
     def subspace_distances_(self) -> Array:
         """Matrix of d_u between the learned subspaces."""
         check_is_fitted(self)
-        return pairwise_subspace_distances(self.bases_)
+        return distances_between(self.bases_)
 
     @by_blocks
     def predict_proba(self, X: Any) -> Array:
@@ -47,6 +76,9 @@ class MixturePrediction(UnionPrediction):
         """
         X = self._validate(X, reset=False, method="predict_proba")
         return self._per_row(X, lambda posterior: soft_assign(posterior.joint)[0])
+
+    coordinates = coordinates
+    memberships = memberships
 
     def _per_row(self, X: Array, compute: Callable[[Posterior], Array]) -> Array:
         """Compute one value or vector per row from the posteriors of all rows."""
@@ -75,7 +107,8 @@ class MixturePrediction(UnionPrediction):
         Returns
         -------
         distances : ndarray of shape (n_samples, n_subspaces)
-            √((x - μ_l)ᵀ C_l⁻¹ (x - μ_l)) over the observed entries, times √(m/|Ω|).
+            √((x - μ_l)ᵀ C_l⁻¹ (x - μ_l)) over the observed entries, times √(m/o)
+            for o observed entries of m.
         """
         return super().transform(X)
 
@@ -95,17 +128,93 @@ class MixturePrediction(UnionPrediction):
         X = self._validate(X, reset=False, method="score_samples")
         xp = namespace(X)
         logs = self._per_row(X, lambda posterior: soft_assign(posterior.joint)[1])
+        if hasattr(self, "outlier_weight_"):
+            logs = outlier_logs(self, X, logs)[1]
         return xp.astype(logs, xp.float64, copy=False)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    @available_if(has_outliers)  # type: ignore[untyped-decorator]
+    @by_blocks
+    def outlier_probability(self, X: Any) -> Array:
+        """Return the probability that samples belong to the uniform component; with `outliers`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN allowed. The uniform density is the same outside the box of the training samples.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyspan import SubspaceMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.standard_normal((60, 1)) @ np.ones((1, 4)) + 0.1 * rng.standard_normal((60, 4))
+        >>> X[0] = [2, -2, 2, -2]
+        >>> model = SubspaceMixture(1, 1, outliers=True).fit(X)
+        >>> model.outlier_probability(X[:3]).round(2).tolist()
+        [1.0, 0.0, 0.0]
+        """
+        X = self._validate(X, reset=False, method="outlier_probability")
+        logs = self._per_row(X, lambda posterior: soft_assign(posterior.joint)[1])
+        return outlier_logs(self, X, logs)[0]
+
+    def for_noise_group(self, group: Any) -> Self:
+        """Return this mixture for samples of one group of `noise_groups`.
+
+        Its `noise_variances_` are those of the group, so that all its methods take samples as ones
+        of this group. The mixture itself takes new samples as ones of average noise.
+
+        Parameters
+        ----------
+        group : label
+            One of `noise_groups_`.
+
+        Returns
+        -------
+        model : SubspaceMixture
+            A copy, without groups.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from polyspan import SubspaceMixture
+        >>> rng = np.random.default_rng(0)
+        >>> noise = np.repeat([0.1, 1.0], 100)
+        >>> X = rng.standard_normal((200, 1)) @ np.ones((1, 20))
+        >>> X += noise[:, None] * rng.standard_normal(X.shape)
+        >>> model = SubspaceMixture(1, 1).fit(X, noise_groups=np.repeat(["a", "b"], 100))
+        >>> noisy = model.for_noise_group("b")
+        >>> np.sqrt(noisy.noise_variances_).round(1).tolist()
+        [1.0]
+        """
+        check_is_fitted(self)
+        known = getattr(self, "noise_groups_", None)
+        if known is None:
+            raise ValueError("there are no groups of noise: pass noise_groups to fit")
+        which = np.flatnonzero(known == group)
+        if not len(which):
+            raise ValueError(f"noise group {group!r} is unknown; there are {known.tolist()}")
+        found = copy.copy(self)
+        found.noise_variances_ = self.noise_variances_ * self.noise_factors_[int(which[0])]
+        del found.noise_groups_, found.noise_factors_
+        return found
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-density; the higher the better.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often every sample counts in the mean.
         """
-        return super().score(X)
+        if sample_weight is None:
+            return super().score(X)
+        return weighted_mean(self.score_samples(X), sample_weight)
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion; the lower the better.
@@ -115,10 +224,13 @@ class MixturePrediction(UnionPrediction):
         X : array-like of shape (n_samples, n_features)
         """
         scores = self.score_samples(X)
-        n_subspaces, m, s = self.bases_.shape
+        n_subspaces, m, _ = self.bases_.shape
         noise = {"subspace": n_subspaces, "shared": 1}.get(self.noise, 0)
+        noise += len(getattr(self, "noise_factors_", [0])) - 1
         means = n_subspaces * m if self.affine else m * self.center
-        free = n_subspaces - 1 + means + n_subspaces * (m * s - s * (s - 1) // 2) + noise
+        spans = sum(int(m * s - s * (s - 1) // 2) for s in self.subspace_dims_)
+        share = int(self.outliers is True)
+        free = n_subspaces - 1 + means + spans + noise + share
         return float(-2.0 * float(float64_sum(scores)) + free * np.log(scores.shape[0]))
 
     @as_samples
@@ -213,74 +325,3 @@ class MixturePrediction(UnionPrediction):
         tags.estimator_type = "density_estimator"
         tags.array_api_support = True
         return tags
-
-
-def gaussians_of(model: MixturePrediction) -> Gaussians:
-    """Return the components of a fitted mixture, relative to the mean of its training data."""
-    with np.errstate(divide="ignore"):
-        log_weights = namespace(model.weights_).log(model.weights_)
-    means = model.means_ - model.mean_
-    return Gaussians(log_weights, means, model.bases_, model.variances_, model.noise_variances_)
-
-
-def fitted_attributes(gaussians: Gaussians, mean: Array) -> dict[str, Array]:
-    """Return the fitted attributes of components about a mean: the inverse of `gaussians_of`."""
-    xp = namespace(mean)
-    return {
-        "weights_": xp.exp(gaussians.log_weights),
-        "means_": gaussians.means + mean,
-        # A copy: some columns of all eigenvectors, in reverse, would keep the others in memory,
-        # and give other last digits than the array that a file holds.
-        "bases_": xp.asarray(gaussians.bases, copy=True),
-        "variances_": gaussians.variances,
-        "noise_variances_": gaussians.noise,
-        "mean_": mean,
-    }
-
-
-def posterior_means(
-    X: Array, mean: Array, gaussians: Gaussians, noise: float | None = None
-) -> tuple[Array, Array]:
-    """Return the posterior mean of every clean sample, and how certain it is.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        NaN where missing.
-    mean : array of shape (n_features,)
-        The means of the Gaussians are relative to this mean.
-    noise : float or None
-        As in `MixturePrediction.reconstruct`.
-
-    Returns
-    -------
-    means : array of shape (n_samples, n_features)
-    certainty : array of shape (n_samples,)
-        1/(½ + degrees of freedom): the variance of a posterior mean grows with the number of
-        directions in which it was not shrunk.
-    """
-    extra = 0.0 if noise is None else float(noise) ** 2
-    certainties = 1.0 / (0.5 + gaussians.degrees_of_freedom(None if noise is None else extra))
-
-    def expect(posterior: Posterior) -> tuple[Array, Array]:
-        responsibilities = soft_assign(posterior.joint)[0]
-        total = responsibilities @ gaussians.means
-        for p in range(gaussians.bases.shape[0]):
-            own = responsibilities[:, p : p + 1]
-            total += (own * posterior.factors[p, ...]) @ transpose(gaussians.bases[p, ...])
-            if noise is not None:
-                total += own * _kept_noise(posterior, gaussians, p, extra)
-        return total + mean, responsibilities @ certainties
-
-    means, certainty = per_row(X, mean, gaussians.with_noise(extra), expect)
-    return means, certainty
-
-
-def _kept_noise(posterior: Posterior, gaussians: Gaussians, p: int, extra: float) -> Array:
-    """Return the fraction of the residuals that is learned noise σ_p², not added noise `extra`."""
-    fitted = posterior.factors[p, ...] @ transpose(gaussians.bases[p, ...])
-    residuals = posterior.values - gaussians.means[p, :] - fitted
-    if posterior.group is not None:
-        residuals = residuals * posterior.group.observed
-    learned = gaussians.noise[p]
-    return learned / (learned + extra) * residuals

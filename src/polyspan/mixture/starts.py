@@ -1,9 +1,9 @@
-"""Samples in the form that EM takes, and its starts: the pooled Gaussian, annealed components."""
+"""Starts of EM: the pooled Gaussian, annealed components, components of given labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
@@ -14,7 +14,6 @@ from polyspan.arrays import (
     Array,
     float64_sum,
     is_numpy,
-    keep_freed_memory,
     moved_to,
     namespace,
     one_hot,
@@ -24,76 +23,23 @@ from polyspan.arrays import (
     transpose,
     zeros,
 )
-from polyspan.checks import check_columns_observed
-from polyspan.data.missing import Patterns, find_patterns, observed_mean
-from polyspan.mixture._solve.complete import CompleteSamples, gather_moments
+from polyspan.data.missing import find_patterns
+from polyspan.mixture._solve.complete import CompleteSamples
+from polyspan.mixture._solve.dimensions import match_dims, truncate
 from polyspan.mixture._solve.em import Samples, anneal, run_em
-from polyspan.mixture._solve.gaussians import Gaussians, posterior_factors
-from polyspan.mixture._solve.masked import MaskedSamples, gather_factors
+from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians, posterior_factors
+from polyspan.mixture._solve.grouped import GroupedSamples
 from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, fit_low_rank
+from polyspan.mixture.problem import Problem, as_samples, uniform_density
 
-# Up to this many features, EM with m×m covariances and their eigenvectors is the faster form.
-DENSE_FEATURES = 512
 # Most iterations of EM for the pooled Gaussian.
 POOLED_ITERATIONS = 30
-# Noise variances are kept above this fraction of the mean variance: below it they are rounding.
-LEAST_NOISE = 1e-6
 # Samples per subspace that the annealed start is learned from; EM then takes all of them.
 START_SAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Centred samples, in the form that EM takes."""
-
-    values: Array
-    """The samples minus the mean, 0 where missing."""
-    observed: Array | None
-    """The mask; None: complete."""
-    mean: Array
-    affine: bool
-    rule: NoiseRule
-    samples: Samples
-
-    @classmethod
-    def of(
-        cls, X: Array, noise: Any, *, affine: bool, center: bool = True, masked: bool = False
-    ) -> Problem:
-        """Prepare data with NaN where missing; `masked` treats complete data as incomplete."""
-        keep_freed_memory()
-        xp = namespace(X)
-        missing = xp.isnan(X)
-        check_columns_observed(missing)
-        mean = observed_mean(X, missing) if center else zeros((X.shape[1],), X)
-        if masked or bool(xp.any(missing)):
-            values, observed = xp.where(missing, 0.0, X - mean), ~missing
-        else:
-            values, observed = X - mean, None
-        rule = noise_rule(noise, values, observed)
-        samples = as_samples(values, observed, affine=affine, rule=rule)
-        return cls(values, observed, mean, affine, rule, samples)
-
-
-def noise_rule(noise: Any, values: Array, observed: Array | None) -> NoiseRule:
-    """Return the rule for the parameter `noise` of `SubspaceMixture`."""
-    entries = values.shape[0] * values.shape[1]
-    if observed is not None:
-        entries = int(namespace(observed).count_nonzero(observed))
-    power = sum_of_squares(values) / entries
-    floor = LEAST_NOISE * power or 1.0
-    if isinstance(noise, str):
-        return NoiseRule(noise, floor)
-    return NoiseRule("fixed", floor, float(noise) ** 2)
-
-
-def as_samples(values: Array, observed: Array | None, *, affine: bool, rule: NoiseRule) -> Samples:
-    """Return the samples in the form that suits their size and their mask (None: complete)."""
-    if observed is None and values.shape[1] <= DENSE_FEATURES:
-        return CompleteSamples(values, affine, rule)
-    if observed is None:
-        xp = namespace(values)
-        observed = xp.ones_like(values, dtype=xp.bool)
-    return MaskedSamples(find_patterns(values, observed), affine, rule)
+# Most iterations of EM before components get their own dimensions.
+SETTLING_ITERATIONS = 50
+# Steps from given labels where one does not give the best factors of every label.
+FACTOR_STEPS = 10
 
 
 def fit_pooled(
@@ -107,10 +53,12 @@ def fit_pooled(
     samples, rule = problem.samples, problem.rule
     single_rule = replace(rule, kind="subspace") if rule.kind == "shared" else rule
     if isinstance(samples, CompleteSamples):
-        X = samples.X
-        n, m = X.shape
-        mean = namespace(X).astype(float64_sum(X, axis=0) / n, X.dtype) * float(samples.affine)
-        covariance = (transpose(X) @ X / n - mean[:, None] * mean[None, :])[None, ...]
+        X, weights = samples.X, problem.row_weights.weights
+        n, m = X.shape[0] if weights is None else float(float64_sum(weights)), X.shape[1]
+        weighted = X if weights is None else X * weights[:, None]
+        mean = namespace(X).astype(float64_sum(weighted, axis=0) / n, X.dtype)
+        mean = mean * float(samples.affine)
+        covariance = (transpose(weighted) @ X / n - mean[:, None] * mean[None, :])[None, ...]
         weight = zeros((1,), X)
         whole = fit_low_rank(covariance, weight + 1, m - 1, replace(rule, kind="subspace"))
         return (
@@ -119,20 +67,31 @@ def fit_pooled(
                 weight, mean[None, :], *fit_low_rank(covariance, weight + 1, dim, single_rule)
             ),
         )
-    start = _factor_start(samples.patterns, dim, single_rule, rng)
-    samples = replace(samples, rule=single_rule)
+    start = _factor_start(problem, dim, single_rule, rng)
+    # Outliers count here: the pooled Gaussian is that of all samples.
+    counted = replace(problem.row_weights, uniform=None)
+    samples = replace(samples, rule=single_rule, dims=None, row_weights=counted)
+    if isinstance(samples, GroupedSamples):
+        assert problem.groups is not None
+        factors = zeros((int(problem.groups.max()) + 1,), start.means) + 1.0
+        start = ExtendedGaussians.of(start, noise_factors=factors)
     no_shrinkage = Shrinkage(start, 0.0)
     found = run_em(samples, start, no_shrinkage, max_iter=POOLED_ITERATIONS, tol=1e-4).gaussians
     return found, found
 
 
 def _factor_start(
-    patterns: Patterns, dim: int, rule: NoiseRule, rng: np.random.RandomState
+    problem: Problem, dim: int, rule: NoiseRule, rng: np.random.RandomState
 ) -> Gaussians:
     """Return the principal components of the zero-filled data, their variances corrected for it."""
-    values, xp = patterns.values, namespace(patterns.values)
-    n, m = values.shape
-    fraction = float(float64_sum(patterns.observed)) / (n * m)
+    values, weights = problem.values, problem.row_weights.weights
+    xp = namespace(values)
+    n, m = float(values.shape[0]), values.shape[1]
+    observed = xp.ones_like(values) if problem.observed is None else problem.observed
+    seen = problem.row_weights.entries(xp.astype(observed, values.dtype))
+    if weights is not None:
+        values, n = values * xp.sqrt(weights)[:, None], float(float64_sum(weights))
+    fraction = seen / (n * m)
     power = sum_of_squares(values) / max(fraction * n * m, 1e-300)
     basis, variances = zeros((m, 0), values), zeros((0,), values)
     if dim:
@@ -178,10 +137,11 @@ def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Arr
 def equal_components(single: Gaussians, n: int) -> Gaussians:
     """Return a mixture of n equal components."""
     xp = namespace(single.means)
-    arrays = (single.means, single.bases, single.variances, single.noise)
-    return Gaussians(
-        moved_to([float(-np.log(n))] * n, single.means, single.means.dtype),
-        *(xp.concat([a] * n, axis=0) for a in arrays),
+    names = ("means", "bases", "variances", "noise")
+    return replace(
+        single,
+        log_weights=moved_to([float(-np.log(n))] * n, single.means, single.means.dtype),
+        **{name: xp.concat([getattr(single, name)] * n, axis=0) for name in names},
     )
 
 
@@ -193,14 +153,15 @@ def components_around_seeds(
     Seeds are samples far from each other: as points, or, for linear subspaces, as directions. NumPy
     draws them, so that a random state gives the same seeds on every device.
     """
-    X = samples.X if isinstance(samples, CompleteSamples) else samples.patterns.values
-    xp = namespace(X)
+    X, xp = samples.values, namespace(samples.values)
     linear = not samples.affine
     if linear:
         norms = xp.linalg.vector_norm(X, axis=1, keepdims=True)
         X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
+    weights = samples.row_weights.weights
+    weights = None if weights is None else to_numpy(weights)
     with plain_settings():
-        _, chosen = kmeans_plusplus(to_numpy(X), n, random_state=rng)
+        _, chosen = kmeans_plusplus(to_numpy(X), n, random_state=rng, sample_weight=weights)
     seeds = xp.take(X, moved_to(chosen, X, xp.int64), axis=0)
     similarity = X @ transpose(seeds)
     if linear:
@@ -208,19 +169,11 @@ def components_around_seeds(
     else:
         similarity = similarity - 0.5 * xp.sum(seeds * seeds, axis=1)
     responsibilities = one_hot(xp.argmax(similarity, axis=1), n, X.dtype)
-    start = equal_components(single, n)
+    start: Any = equal_components(single, n)
     dim = single.bases.shape[2]
     strong = Shrinkage(shrinkage.pooled, max(shrinkage.weight, 2.0 * (dim + 1)))
-    if isinstance(samples, CompleteSamples):
-        return samples.maximise(start, gather_moments(samples.X, responsibilities), strong)
-    total = None
-    for group in samples.patterns.groups(n, dim):
-        _, _, z = posterior_factors(group, start)
-        own = xp.take(responsibilities, group.rows, axis=0)
-        part = gather_factors(group, start, own, z)
-        total = part if total is None else total + part
-    assert total is not None
-    return samples.maximise(start, total, strong)
+    sums: Any = samples.gather(start, responsibilities)
+    return samples.maximise(start, sums, strong)
 
 
 def annealed_start(
@@ -236,23 +189,68 @@ def annealed_start(
     """Return n components that EM separates while the inverse temperature rises to 1.
 
     They are learned from at most `START_SAMPLES` samples per component, whose missing entries are
-    filled by the Gaussian `single`.
+    filled by the Gaussian `single`. Where these are drawn, a weight is the chance to be drawn.
     """
-    values, observed = problem.values, problem.observed
-    most = START_SAMPLES * n
+    values, observed, rows = problem.values, problem.observed, None
+    weights, most = problem.row_weights.weights, START_SAMPLES * n
     if values.shape[0] > most:
         xp = namespace(values)
-        drawn = rng.choice(values.shape[0], most, replace=False)
+        chances = None if weights is None else to_numpy(weights).astype(np.float64)
+        drawn = rng.choice(
+            values.shape[0], most, replace=chances is not None,
+            p=None if chances is None else chances / chances.sum(),
+        )  # fmt: skip
         rows = moved_to(drawn, values, xp.int64)
         values = xp.take(values, rows, axis=0)
         observed = None if observed is None else xp.take(observed, rows, axis=0)
     if observed is not None:
         values = fill_missing(single, values, observed)
         shrinkage = replace(shrinkage, pooled=single)
-    samples = as_samples(values, None, affine=problem.affine, rule=problem.rule)
+    samples = _complete_samples(problem, values, rows)
     start = components_around_seeds(samples, single, n, shrinkage, rng)
-    betas = np.geomspace(hottest, 1.0, steps) if steps else ()
-    return anneal(samples, start, shrinkage, [float(beta) for beta in betas])
+    betas = [float(beta) for beta in np.geomspace(hottest, 1.0, steps)] if steps else []
+    found = anneal(samples, start, shrinkage, betas)
+    dims = problem.samples.dims
+    if dims is None:
+        return found
+    # All have the largest dimension until they are apart: with their own from the first step, a
+    # component of high dimension takes the samples of several subspaces.
+    found = run_em(samples, found, shrinkage, max_iter=SETTLING_ITERATIONS, tol=1e-5).gaussians
+    return truncate(found, dims, problem.rule, match_dims(found, dims))
+
+
+def _complete_samples(problem: Problem, values: Array, rows: Array | None) -> Samples:
+    """Return samples whose missing entries are filled: all, or rows that were drawn by weight."""
+    own, groups = problem.row_weights, problem.groups
+    if rows is not None:
+        own = replace(own.take(rows), weights=None)
+        groups = None if groups is None else groups[to_numpy(rows)]
+    if problem.log_ranges is not None:
+        own = replace(own, uniform=uniform_density(problem.log_ranges, values, None))
+    return as_samples(
+        values, None, affine=problem.affine, rule=problem.rule, row_weights=own, groups=groups
+    )
+
+
+def start_from_labels(
+    problem: Problem, single: Gaussians, labels: Array, n: int, shrinkage: Shrinkage
+) -> Gaussians:
+    """Return the components of given labels: those that the samples of each label have.
+
+    Missing entries are filled by the Gaussian `single` first.
+    """
+    values = problem.values
+    if problem.observed is not None:
+        values = fill_missing(single, values, problem.observed)
+    samples = replace(_complete_samples(problem, values, None), dims=problem.samples.dims)
+    responsibilities = one_hot(labels, n, values.dtype)
+    found: Any = equal_components(single, n)
+    for _ in range(1 if isinstance(samples, CompleteSamples) else FACTOR_STEPS):
+        sums: Any = samples.gather(found, responsibilities)
+        found = samples.maximise(found, sums, shrinkage)
+    if isinstance(single, ExtendedGaussians):  # no sample was an outlier here
+        found = replace(found, outlier_share=single.outlier_share)
+    return cast(Gaussians, found)
 
 
 def fill_missing(single: Gaussians, values: Array, observed: Array) -> Array:

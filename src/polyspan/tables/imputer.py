@@ -229,7 +229,7 @@ class SubspaceImputer(ImputerResults):
 
 def _ticker(progress: FitProgress) -> Any:
     """Return a function that reports one step of the fit to callbacks."""
-    monitor = progress.monitor(0, lambda _: {})
+    monitor = progress.monitor(0, lambda _: {}, measure=None)
     count = 0
 
     def tick() -> None:

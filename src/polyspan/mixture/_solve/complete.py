@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from polyspan.arrays import (
     Array,
-    float64_sum,
     machine_epsilon,
     namespace,
     row_slices,
@@ -14,8 +13,9 @@ from polyspan.arrays import (
     transpose,
 )
 from polyspan.data.rows import Addable
-from polyspan.mixture._solve.gaussians import Gaussians, log_densities, soft_assign
+from polyspan.mixture._solve.gaussians import Gaussians, log_densities
 from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, fit_low_rank
+from polyspan.mixture._solve.row_weights import ONCE, RowWeights
 
 # Responsibilities below this change no sum. Where most samples clearly belong to one component,
 # leaving them out saves nearly all of the work.
@@ -34,6 +34,8 @@ class Moments(Addable):
     """Σ w x, shape (n_subspaces, n_features)."""
     second: Array
     """Σ w x xᵀ, shape (n_subspaces, n_features, n_features)."""
+    outside: float = 0.0
+    """The weight that outliers take."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,19 @@ class CompleteSamples:
     X: Array
     affine: bool
     rule: NoiseRule
+    dims: tuple[int, ...] | None = None
+    """Dimensions of the subspaces, where they differ; `bases` are padded with zeros."""
+    row_weights: RowWeights = ONCE
 
     @property
-    def n_entries(self) -> int:
-        """Number of observed entries."""
-        return int(self.X.shape[0] * self.X.shape[1])
+    def values(self) -> Array:
+        """The samples."""
+        return self.X
+
+    @property
+    def n_entries(self) -> float:
+        """Weighted number of observed entries."""
+        return self.row_weights.total(self.X.shape[0]) * float(self.X.shape[1])
 
     def expect(self, gaussians: Gaussians, beta: float = 1.0) -> tuple[float, Moments]:
         """Return the log-likelihood (tempered by β) and the sums that an update needs."""
@@ -55,12 +65,19 @@ class CompleteSamples:
         value, total = 0.0, None
         for which in row_slices(self.X.shape[0], rows_at_once(self.X, n_subspaces * (s + 2))):
             rows = self.X[which, :]
-            responsibilities, logs = soft_assign(log_densities(rows, gaussians)[0], beta)
-            value += float(float64_sum(logs))
-            part = gather_moments(rows, responsibilities)
+            joint = log_densities(rows, gaussians)[0]
+            responsibilities, weights, logs, outside = self.row_weights.assign(
+                joint, gaussians, which, beta
+            )
+            value += logs
+            part = replace(gather_moments(rows, responsibilities, weights), outside=outside)
             total = part if total is None else total + part
         assert total is not None
         return value, total
+
+    def gather(self, gaussians: Gaussians, responsibilities: Array) -> Moments:
+        """Return the sums for given responsibilities."""
+        return gather_moments(self.X, responsibilities, self.row_weights.weights)
 
     def maximise(self, gaussians: Gaussians, sums: Moments, shrinkage: Shrinkage) -> Gaussians:
         """Return the Gaussians that maximise the expected log-likelihood minus the penalty."""
@@ -79,9 +96,13 @@ class CompleteSamples:
         total = counts + weight
         divisor = xp.where(total > MIN_COUNT, total, xp.ones_like(total))
         covariances = scatter / divisor[:, None, None]
-        dim = gaussians.bases.shape[2]
-        bases, variances, noise = fit_low_rank(covariances, total, dim, self.rule)
-        found = Gaussians(log_weights_of(counts), means, bases, variances, noise)
+        dims = self.dims or gaussians.bases.shape[2]
+        bases, variances, noise = fit_low_rank(covariances, total, dims, self.rule)
+        found = replace(
+            gaussians, log_weights=log_weights_of(counts), means=means, bases=bases,
+            variances=variances, noise=noise,
+        )  # fmt: skip
+        found = self.row_weights.update_share(found, counts, sums.outside)
         return found if weight else restore_empty(found, gaussians, counts, self.rule)
 
 
@@ -90,19 +111,20 @@ def negligible_responsibility(responsibilities: Array) -> float:
     return max(NEGLIGIBLE_RESPONSIBILITY, machine_epsilon(responsibilities))
 
 
-def gather_moments(rows: Array, responsibilities: Array) -> Moments:
-    """Return the weighted sums of one chunk."""
+def gather_moments(rows: Array, responsibilities: Array, weights: Array | None = None) -> Moments:
+    """Return the weighted sums of one chunk; `weights` (n,) say how often every row counts."""
     xp = namespace(rows)
     n_subspaces = responsibilities.shape[1]
+    belongs = responsibilities > negligible_responsibility(responsibilities)
+    if weights is not None:
+        responsibilities = responsibilities * weights[:, None]
     first = transpose(responsibilities) @ rows
     second = []
     for p in range(n_subspaces):
-        members = xp.nonzero(responsibilities[:, p] > negligible_responsibility(responsibilities))[
-            0
-        ]
+        members = xp.nonzero(belongs[:, p])[0]
         own = xp.take(rows, members, axis=0)
-        weights = xp.take(responsibilities[:, p], members)
-        second.append(transpose(own * weights[:, None]) @ own)
+        shares = xp.take(responsibilities[:, p], members)
+        second.append(transpose(own * shares[:, None]) @ own)
     return Moments(xp.sum(responsibilities, axis=0), first, xp.stack(second))
 
 

@@ -17,6 +17,7 @@ from polyspan.mixture._solve.gaussians import (
     posterior_factors,
     soft_assign,
 )
+from polyspan.mixture._solve.grouped import GroupedSamples
 from polyspan.mixture._solve.masked import (
     FactorSums,
     MaskedSamples,
@@ -35,8 +36,8 @@ ROUNDING = 100.0
 LEAST_RESPONSIBILITY = 0.01
 
 
-#: The two forms of samples, each with the E step (`expect`) and the M step (`maximise`).
-Samples = CompleteSamples | MaskedSamples
+#: The forms of samples, each with the E step (`expect`) and the M step (`maximise`).
+Samples = CompleteSamples | MaskedSamples | GroupedSamples
 
 
 @dataclass(frozen=True)
@@ -160,14 +161,17 @@ def expect_sparse(
     if likely is not None:  # full matrices, of twice the packed size, for the likely components
         n_systems = 2 * math.ceil(float(float64_sum(likely)) / max(1, likely.shape[0]))
     for group in patterns.groups(n_systems, s):
+        weights = samples.row_weights.of(group.rows)
         if likely is None or group.shared:
             joint, _, z = posterior_factors(group, gaussians)
             if likely is not None:
                 joint = xp.where(likely[group.rows, :], joint, xp.full_like(joint, _lowest(joint)))
             responsibilities = _sparse_responsibilities(joint)
-            part = gather_factors(group, gaussians, responsibilities, z)
+            part = gather_factors(group, gaussians, responsibilities, z, weights)
         else:
-            responsibilities, part = _expect_members(group, gaussians, likely[group.rows, :])
+            responsibilities, part = _expect_members(
+                group, gaussians, likely[group.rows, :], weights
+            )
         kept[group.rows, :] = responsibilities > 0
         total = part if total is None else total + part
     assert total is not None
@@ -191,7 +195,9 @@ def _sparse_responsibilities(joint: Array) -> Array:
     return found / xp.sum(found, axis=1, keepdims=True)
 
 
-def _expect_members(group: Group, gaussians: Gaussians, likely: Array) -> tuple[Array, FactorSums]:
+def _expect_members(
+    group: Group, gaussians: Gaussians, likely: Array, weights: Array | None
+) -> tuple[Array, FactorSums]:
     """Return responsibilities and sums of one group, computed for the likely components only.
 
     One inverse per sample and component gives its factors, density and covariance.
@@ -207,8 +213,9 @@ def _expect_members(group: Group, gaussians: Gaussians, likely: Array) -> tuple[
         joint[members, p] = logs
         found.append((members, own, z, inverse))
     responsibilities = _sparse_responsibilities(joint)
+    counted = responsibilities if weights is None else responsibilities * weights[:, None]
     parts = [
-        component_sums(own, responsibilities[members, p], transpose(z), inverse)
+        component_sums(own, counted[members, p], transpose(z), inverse)
         for p, (members, own, z, inverse) in enumerate(found)
     ]
     return responsibilities, stack_sums(parts)

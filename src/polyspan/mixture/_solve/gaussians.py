@@ -79,6 +79,24 @@ class Gaussians:
         return xp.sum(along, axis=1) + (m - s) * self.noise / (self.noise + extra)
 
 
+@dataclass(frozen=True)
+class ExtendedGaussians(Gaussians):
+    """Gaussians, with what EM learns besides them: a share of outliers, levels of the noise."""
+
+    outlier_share: float = 0.0
+    """Probability of the uniform component."""
+    noise_factors: Array | None = None
+    """Shape (n_groups,): a row of group g has the noise variances f_g σ_l²; None: one group."""
+
+    @classmethod
+    def of(
+        cls, gaussians: Gaussians, outlier_share: float = 0.0, noise_factors: Array | None = None
+    ) -> ExtendedGaussians:
+        """Extend Gaussians."""
+        arrays = (gaussians.log_weights, gaussians.means, gaussians.bases, gaussians.variances)
+        return cls(*arrays, gaussians.noise, outlier_share, noise_factors)
+
+
 def log_densities(X: Array, gaussians: Gaussians) -> tuple[Array, Array, Array]:
     """Return log π_l N(x; μ_l, C_l), squared Mahalanobis distances, and coordinates D_lᵀ(x - μ_l).
 

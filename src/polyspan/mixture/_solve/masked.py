@@ -8,11 +8,11 @@ then moved into W_l. The likelihood rises as in plain EM, and converges in far f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import Array, float64_sum, identity, moved_to, namespace, transpose, zeros
+from polyspan.arrays import Array, identity, moved_to, namespace, transpose, zeros
 from polyspan.data.missing import Group, Patterns
 from polyspan.data.rows import Addable
 from polyspan.mixture._solve.complete import (
@@ -25,9 +25,9 @@ from polyspan.mixture._solve.gaussians import (
     Gaussians,
     posterior_covariances,
     posterior_factors,
-    soft_assign,
 )
-from polyspan.mixture._solve.noise import NoiseRule, Shrinkage
+from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, within_dims
+from polyspan.mixture._solve.row_weights import ONCE, RowWeights
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class FactorSums(Addable):
     """Σ w x_j E[z̄] over the same samples, shape (n_subspaces, n_features, k)."""
     squares: Array
     """Σ w x_j² over the same samples, shape (n_subspaces, n_features)."""
+    outside: float = 0.0
+    """The weight that outliers take."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,19 @@ class MaskedSamples:
     patterns: Patterns
     affine: bool
     rule: NoiseRule
+    dims: tuple[int, ...] | None = None
+    """Dimensions of the subspaces, where they differ; `bases` are padded with zeros."""
+    row_weights: RowWeights = ONCE
 
     @property
-    def n_entries(self) -> int:
-        """Number of observed entries."""
-        return int(float64_sum(self.patterns.observed))
+    def values(self) -> Array:
+        """The samples, 0 where missing."""
+        return self.patterns.values
+
+    @property
+    def n_entries(self) -> float:
+        """Weighted number of observed entries."""
+        return self.row_weights.entries(self.patterns.observed)
 
     def expect(self, gaussians: Gaussians, beta: float = 1.0) -> tuple[float, FactorSums]:
         """Return the log-likelihood of the observed entries and the sums that an update needs."""
@@ -66,32 +76,61 @@ class MaskedSamples:
         value, total = 0.0, None
         for group in self.patterns.groups(n_subspaces, s):
             joint, _, z = posterior_factors(group, gaussians)
-            responsibilities, logs = soft_assign(joint, beta)
-            value += float(float64_sum(logs))
-            part = gather_factors(group, gaussians, responsibilities, z)
+            responsibilities, weights, logs, outside = self.row_weights.assign(
+                joint, gaussians, group.rows, beta
+            )
+            value += logs
+            part = gather_factors(group, gaussians, responsibilities, z, weights)
+            part = replace(part, outside=outside)
             total = part if total is None else total + part
         assert total is not None
         return value, total
+
+    def gather(self, gaussians: Gaussians, responsibilities: Array) -> FactorSums:
+        """Return the sums for given responsibilities."""
+        n_subspaces, _, s = gaussians.bases.shape
+        total = None
+        for group in self.patterns.groups(n_subspaces, s):
+            _, _, z = posterior_factors(group, gaussians)
+            own = namespace(responsibilities).take(responsibilities, group.rows, axis=0)
+            part = gather_factors(group, gaussians, own, z, self.row_weights.of(group.rows))
+            total = part if total is None else total + part
+        assert total is not None
+        return total
 
     def maximise(self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage) -> Gaussians:
         """Return Gaussians with a higher penalised likelihood (one parameter-expanded step)."""
         xp = namespace(sums.right)
         components = range(gaussians.bases.shape[0])
-        steps = [self._step(gaussians, sums, shrinkage, p) for p in components]
+        steps = [self.step(gaussians, sums, shrinkage, p) for p in components]
         means, factors, residuals, entries = (
             xp.stack([step[k] for step in steps]) for k in range(4)
         )
         noise = self.rule.estimate(residuals, entries)
-        bases, variances = _from_factors(factors)
-        found = Gaussians(log_weights_of(sums.counts), means, bases, variances, noise)
+        bases, variances = from_factors(factors, self.dims)
+        found = replace(
+            gaussians, log_weights=log_weights_of(sums.counts), means=means, bases=bases,
+            variances=variances, noise=noise,
+        )  # fmt: skip
+        found = self.row_weights.update_share(found, sums.counts, sums.outside)
         if shrinkage.weight:
             return found
         return restore_empty(found, gaussians, sums.counts, self.rule)
 
-    def _step(
+    def step(
         self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage, p: int
-    ) -> tuple[Array, Array, Array, Array]:
-        """Return mean, factors, sum of squared residuals and number of entries of a component."""
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """Update a component: the least-squares problem of every feature.
+
+        Returns
+        -------
+        mean : array of shape (n_features,)
+        factors : array of shape (n_features, s)
+        residual, entries : arrays of shape ()
+            Sum of squared residuals, and number of entries.
+        fitted : array of shape (n_features, s + 1), or s for linear subspaces
+            The coefficients of z̄, before their covariance is moved into the factors.
+        """
         xp = namespace(sums.right)
         s = gaussians.bases.shape[2]
         systems, right = sums.systems[p, ...], sums.right[p, ...]
@@ -127,23 +166,29 @@ class MaskedSamples:
         covariance = (covariance + drawn[:s, :s]) / divisor
         if s:
             W = W @ _matrix_root(covariance)
-        return mean, W, residual, entries
+        return mean, W, residual, entries, fitted
 
 
 def gather_factors(
-    group: Group, gaussians: Gaussians, responsibilities: Array, z: Array
+    group: Group,
+    gaussians: Gaussians,
+    responsibilities: Array,
+    z: Array,
+    weights: Array | None = None,
 ) -> FactorSums:
-    """Return the weighted sums of one group."""
+    """Return the weighted sums of one group; `weights` (n,) say how often every row counts."""
     xp = namespace(responsibilities)
     parts = []
     for p in range(gaussians.bases.shape[0]):
         least = negligible_responsibility(responsibilities)
         members = xp.nonzero(responsibilities[:, p] > least)[0]
         own = group.take(members)
-        weights = xp.take(responsibilities[:, p], members)
+        shares = xp.take(responsibilities[:, p], members)
+        if weights is not None:
+            shares = shares * xp.take(weights, members)
         factors = xp.take(z[p, ...], members, axis=0)
         covariances = posterior_covariances(own, gaussians, p)
-        parts.append(component_sums(own, weights, factors, covariances))
+        parts.append(component_sums(own, shares, factors, covariances))
     return stack_sums(parts)
 
 
@@ -190,13 +235,19 @@ def _pseudo_samples(gaussians: Gaussians, shrinkage: Shrinkage, p: int) -> tuple
     return shrinkage.weight * spread, shrinkage.weight * along
 
 
-def _from_factors(factors: Array) -> tuple[Array, Array]:
-    """Return orthonormal bases and variances of W_l W_lᵀ, for `factors` W_l (n_subspaces, m, s)."""
+def from_factors(factors: Array, dims: tuple[int, ...] | None = None) -> tuple[Array, Array]:
+    """Return orthonormal bases and variances of W_l W_lᵀ, for `factors` W_l (n_subspaces, m, s).
+
+    Subspaces of the given dimensions have zeros beyond them.
+    """
     xp = namespace(factors)
     if not factors.shape[2]:
         return factors, factors[:, 0, :]
     u, singular, _ = xp.linalg.svd(factors, full_matrices=False)
-    return u, singular * singular
+    if dims is None:
+        return u, singular * singular
+    within = within_dims(dims, factors.shape[2], factors)
+    return u * within[:, None, :], singular * singular * within
 
 
 def _matrix_root(a: Array) -> Array:

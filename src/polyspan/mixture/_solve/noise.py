@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, float64_sum, identity, namespace, transpose
+import numpy as np
+
+from polyspan.arrays import Array, float64_sum, identity, moved_to, namespace, transpose
 from polyspan.mixture._solve.gaussians import Gaussians
 
 
@@ -89,7 +91,7 @@ class NoiseRule:
 
 
 def fit_low_rank(
-    covariances: Array, counts: Array, dim: int, rule: NoiseRule
+    covariances: Array, counts: Array, dim: int | tuple[int, ...], rule: NoiseRule
 ) -> tuple[Array, Array, Array]:
     """Return bases, variances and noise that maximise Σ_l -n_l/2 [log|C_l| + tr(C_l⁻¹ M_l)].
 
@@ -99,17 +101,21 @@ def fit_low_rank(
         Sample covariances M_l.
     counts : array of shape (n_subspaces,)
         Numbers of samples n_l.
+    dim : int or tuple of int
+        Dimension of the subspaces, or of every one: those with fewer are padded with zeros.
     """
     xp = namespace(covariances)
     m = covariances.shape[1]
     values, vectors = xp.linalg.eigh(covariances)
+    if isinstance(dim, tuple):
+        return _fit_unequal(values, vectors, counts, dim, rule)
     # `eigh` sorts eigenvalues in ascending order.
     top = xp.flip(values[:, m - dim :], axis=1)
     bases = xp.flip(vectors[:, :, m - dim :], axis=2)
     rest = values[:, : m - dim]
     rest = xp.where(rest > 0, rest, xp.zeros_like(rest))
     if rule.kind == "shared":
-        noise = _shared_noise(rest, top, counts, rule)
+        noise = _shared_noise(rest, top, counts, counts * rest.shape[1], rule)
     else:
         sums = xp.sum(rest, axis=1)
         noise = rule.estimate(sums, xp.full_like(sums, float(m - dim)))
@@ -117,19 +123,49 @@ def fit_low_rank(
     return bases, xp.where(variances > 0, variances, xp.zeros_like(variances)), noise
 
 
-def _shared_noise(rest: Array, top: Array, counts: Array, rule: NoiseRule) -> Array:
+def _fit_unequal(
+    values: Array, vectors: Array, counts: Array, dims: tuple[int, ...], rule: NoiseRule
+) -> tuple[Array, Array, Array]:
+    """Return what `fit_low_rank` does, for ascending eigenvalues and a dimension of each."""
+    xp = namespace(values)
+    m, most = values.shape[1], max(dims)
+    within = within_dims(dims, m, values)  # of the eigenvalues in descending order
+    values, vectors = xp.flip(values, axis=1), xp.flip(vectors, axis=2)[:, :, :most]
+    rest = xp.where((values > 0) & (within == 0), values, xp.zeros_like(values))
+    n_rest = moved_to([float(m - dim) for dim in dims], values, values.dtype)
+    if rule.kind == "shared":
+        # Padding counts as a kept eigenvalue that is never below the noise.
+        top = xp.where(within > 0, values, xp.full_like(values, float("inf")))[:, :most]
+        noise = _shared_noise(rest, top, counts, counts * n_rest, rule)
+    else:
+        noise = rule.estimate(xp.sum(rest, axis=1), n_rest)
+    variances = (values - noise[:, None])[:, :most]
+    variances = xp.where(variances > 0, variances, xp.zeros_like(variances))
+    within = within[:, :most]
+    return vectors * within[:, None, :], variances * within, noise
+
+
+def within_dims(dims: tuple[int, ...], width: int, like: Array) -> Array:
+    """Return 1 for the columns within each dimension and 0 beyond: (n_subspaces, width)."""
+    columns = np.arange(width)[None, :] < np.asarray(dims)[:, None]
+    return moved_to(columns.astype(np.float64), like, like.dtype)
+
+
+def _shared_noise(rest: Array, top: Array, counts: Array, weight: Array, rule: NoiseRule) -> Array:
     """Return the shared noise variance σ² that maximises the likelihood of all components.
 
     It is the root of Σ n (σ² - λ) over all discarded eigenvalues λ and those kept eigenvalues that
-    are below σ². This function of σ² is piecewise linear, convex and rising, so Newton's method
-    from above reaches the root after at most one step for every kept eigenvalue.
+    are below σ². `weight` is n_l times the number of discarded eigenvalues. This function of σ² is
+    piecewise linear, convex and rising, so Newton's method from above reaches the root after at
+    most one step for every kept eigenvalue.
     """
     xp = namespace(rest)
-    weight, total = counts * rest.shape[1], xp.sum(counts[:, None] * rest)
+    total = xp.sum(counts[:, None] * rest)
     noise = rule.estimate(xp.sum(counts[:, None] * rest, axis=1), weight)
     for _ in range(top.shape[0] * top.shape[1]):
         below = xp.astype(top < noise[:, None], top.dtype) * counts[:, None]
-        found = (total + xp.sum(below * top)) / (xp.sum(weight) + xp.sum(below))
+        kept = xp.where(below > 0, top, xp.zeros_like(top))
+        found = (total + xp.sum(below * kept)) / (xp.sum(weight) + xp.sum(below))
         found = max(float(found), rule.floor)
         if found >= float(noise[0]):
             break

@@ -1,0 +1,117 @@
+"""Fitted attributes of mixtures as Gaussians and back, and what follows from them for samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyspan.arrays import Array, moved_to, namespace, restore_order, transpose
+from polyspan.mixture._solve.gaussians import (
+    ExtendedGaussians,
+    Gaussians,
+    Posterior,
+    per_row,
+    soft_assign,
+)
+from polyspan.mixture._solve.row_weights import outlier_posterior
+from polyspan.mixture.problem import uniform_density
+
+#: Fitted attributes of options, which a fit without them does not have.
+LEARNED_BESIDES = ("outlier_weight_", "outlier_ranges_", "noise_factors_", "noise_groups_")
+
+
+def gaussians_of(model: Any) -> Gaussians:
+    """Return the components of a fitted mixture, relative to the mean of its training data."""
+    with np.errstate(divide="ignore"):
+        log_weights = namespace(model.weights_).log(model.weights_)
+    means = model.means_ - model.mean_
+    return Gaussians(log_weights, means, model.bases_, model.variances_, model.noise_variances_)
+
+
+def fitted_attributes(gaussians: Gaussians, mean: Array) -> dict[str, Array]:
+    """Return the fitted attributes of components about a mean: the inverse of `gaussians_of`."""
+    xp = namespace(mean)
+    besides: dict[str, Any] = {}
+    if isinstance(gaussians, ExtendedGaussians):
+        if gaussians.outlier_share:
+            besides["outlier_weight_"] = gaussians.outlier_share
+        if gaussians.noise_factors is not None:
+            besides["noise_factors_"] = gaussians.noise_factors
+    return {
+        "weights_": xp.exp(gaussians.log_weights),
+        "means_": gaussians.means + mean,
+        # A copy: some columns of all eigenvectors, in reverse, would keep the others in memory,
+        # and give other last digits than the array that a file holds.
+        "bases_": xp.asarray(gaussians.bases, copy=True),
+        "variances_": gaussians.variances,
+        "noise_variances_": gaussians.noise,
+        "mean_": mean,
+        **besides,
+    }
+
+
+def outlier_logs(model: Any, X: Array, logs: Array) -> tuple[Array, Array]:
+    """Return the probability that samples are outliers, and their log-densities with outliers."""
+    xp = namespace(X)
+    log_ranges = xp.log(model.outlier_ranges_)
+    uniform = uniform_density(log_ranges, xp.astype(X, log_ranges.dtype), ~xp.isnan(X))
+    return outlier_posterior(logs, uniform, model.outlier_weight_)
+
+
+def nearest_by_group(model: Any, X: Array, groups: np.ndarray) -> Array:
+    """Return the most probable subspace of samples, each with the noise of its group."""
+    xp = namespace(X)
+    rows, found = [], []
+    for g, label in enumerate(model.noise_groups_):
+        rows.append(moved_to(np.flatnonzero(groups == g), X, xp.int64))
+        found.append(model.for_noise_group(label)._nearest(xp.take(X, rows[-1], axis=0)))
+    return restore_order(rows, found)
+
+
+def posterior_means(
+    X: Array, mean: Array, gaussians: Gaussians, noise: float | None = None
+) -> tuple[Array, Array]:
+    """Return the posterior mean of every clean sample, and how certain it is.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        NaN where missing.
+    mean : array of shape (n_features,)
+        The means of the Gaussians are relative to this mean.
+    noise : float or None
+        As in `MixturePrediction.reconstruct`.
+
+    Returns
+    -------
+    means : array of shape (n_samples, n_features)
+    certainty : array of shape (n_samples,)
+        1/(½ + degrees of freedom): the variance of a posterior mean grows with the number of
+        directions in which it was not shrunk.
+    """
+    extra = 0.0 if noise is None else float(noise) ** 2
+    certainties = 1.0 / (0.5 + gaussians.degrees_of_freedom(None if noise is None else extra))
+
+    def expect(posterior: Posterior) -> tuple[Array, Array]:
+        responsibilities = soft_assign(posterior.joint)[0]
+        total = responsibilities @ gaussians.means
+        for p in range(gaussians.bases.shape[0]):
+            own = responsibilities[:, p : p + 1]
+            total += (own * posterior.factors[p, ...]) @ transpose(gaussians.bases[p, ...])
+            if noise is not None:
+                total += own * _kept_noise(posterior, gaussians, p, extra)
+        return total + mean, responsibilities @ certainties
+
+    means, certainty = per_row(X, mean, gaussians.with_noise(extra), expect)
+    return means, certainty
+
+
+def _kept_noise(posterior: Posterior, gaussians: Gaussians, p: int, extra: float) -> Array:
+    """Return the fraction of the residuals that is learned noise σ_p², not added noise `extra`."""
+    fitted = posterior.factors[p, ...] @ transpose(gaussians.bases[p, ...])
+    residuals = posterior.values - gaussians.means[p, :] - fitted
+    if posterior.group is not None:
+        residuals = residuals * posterior.group.observed
+    learned = gaussians.noise[p]
+    return learned / (learned + extra) * residuals

@@ -1,0 +1,183 @@
+"""Samples in the form that EM takes: centred, with their weights, outliers and groups of noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polyspan.arrays import (
+    Array,
+    float64_sum,
+    keep_freed_memory,
+    machine_epsilon,
+    namespace,
+    power_of_two_scale,
+    sum_of_squares,
+    zeros,
+)
+from polyspan.checks import check_columns_observed
+from polyspan.data.missing import find_patterns, observed_mean
+from polyspan.mixture._solve.complete import CompleteSamples
+from polyspan.mixture._solve.em import Samples
+from polyspan.mixture._solve.grouped import GroupedSamples
+from polyspan.mixture._solve.masked import MaskedSamples
+from polyspan.mixture._solve.noise import NoiseRule
+from polyspan.mixture._solve.row_weights import ONCE, RowWeights
+
+# Up to this many features, EM with m×m covariances and their eigenvectors is the faster form.
+DENSE_FEATURES = 512
+# Noise variances are kept above this fraction of the mean variance: below it they are rounding.
+LEAST_NOISE = 1e-6
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Centred samples, in the form that EM takes."""
+
+    values: Array
+    """The samples minus the mean, 0 where missing."""
+    observed: Array | None
+    """The mask; None: complete."""
+    mean: Array
+    affine: bool
+    rule: NoiseRule
+    samples: Samples
+    row_weights: RowWeights = ONCE
+    log_ranges: Array | None = None
+    """Logarithms of the ranges of the features, (n_features,), where outliers are looked for."""
+    groups: np.ndarray | None = None
+    """Number of the noise group of every sample; None: all have the same noise."""
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        noise: Any,
+        *,
+        affine: bool,
+        center: bool = True,
+        masked: bool = False,
+        weights: Array | None = None,
+        outliers: bool | float = False,
+        groups: np.ndarray | None = None,
+    ) -> Problem:
+        """Prepare data with NaN where missing; `masked` treats complete data as incomplete.
+
+        Parameters
+        ----------
+        weights : array of shape (n_samples,) or None
+            How often every sample counts; not 0.
+        outliers : bool or float
+            Whether there is a uniform component. True: its share is learned.
+        groups : array of int of shape (n_samples,) or None
+            Number of the noise group of every sample.
+        """
+        keep_freed_memory()
+        xp = namespace(X)
+        missing = xp.isnan(X)
+        check_columns_observed(missing)
+        if not center:
+            mean = zeros((X.shape[1],), X)
+        elif weights is None:
+            mean = observed_mean(X, missing)
+        else:
+            mean = weighted_mean(X, missing, weights)
+        if masked or bool(xp.any(missing)):
+            values, observed = xp.where(missing, 0.0, X - mean), ~missing
+        else:
+            values, observed = X - mean, None
+        row_weights, log_ranges = RowWeights(weights), None
+        rule = noise_rule(noise, values, observed, row_weights)
+        if outliers is not False:
+            log_ranges = xp.log(feature_ranges(values, observed))
+            uniform = uniform_density(log_ranges, values, observed)
+            row_weights = RowWeights(weights, uniform, learned=outliers is True)
+        samples = as_samples(
+            values, observed, affine=affine, rule=rule, row_weights=row_weights, groups=groups
+        )
+        return cls(values, observed, mean, affine, rule, samples, row_weights, log_ranges, groups)
+
+    def with_dims(self, dims: tuple[int, ...] | None) -> Problem:
+        """Return the problem of subspaces with these dimensions; None: all are equal."""
+        return replace(self, samples=replace(self.samples, dims=dims))
+
+
+def weighted_mean(X: Array, missing: Array, weights: Array) -> Array:
+    """Return the weighted mean of the observed entries of every feature, without overflow."""
+    xp = namespace(X)
+    values = xp.where(missing, 0.0, X)
+    scale = power_of_two_scale(float(xp.max(xp.abs(values))), machine_epsilon(X))
+    column = xp.astype(weights, xp.float64)[:, None]
+    total = xp.sum(xp.astype(values * scale, xp.float64) * column, axis=0)
+    counts = xp.sum(xp.astype(~missing, xp.float64) * column, axis=0)
+    return xp.astype(total / counts / scale, X.dtype)
+
+
+def noise_rule(
+    noise: Any, values: Array, observed: Array | None, row_weights: RowWeights
+) -> NoiseRule:
+    """Return the rule for the parameter `noise` of `SubspaceMixture`."""
+    weights = row_weights.weights
+    if weights is not None:
+        xp = namespace(values)
+        seen = xp.ones_like(values) if observed is None else xp.astype(observed, values.dtype)
+        power = float(float64_sum(float64_sum(values * values, axis=1) * weights))
+        power = power / row_weights.entries(seen)
+    else:
+        entries = values.shape[0] * values.shape[1]
+        if observed is not None:
+            entries = int(namespace(observed).count_nonzero(observed))
+        power = sum_of_squares(values) / entries
+    floor = LEAST_NOISE * power or 1.0
+    if isinstance(noise, str):
+        return NoiseRule(noise, floor)
+    return NoiseRule("fixed", floor, float(noise) ** 2)
+
+
+def as_samples(
+    values: Array,
+    observed: Array | None,
+    *,
+    affine: bool,
+    rule: NoiseRule,
+    row_weights: RowWeights | None = None,
+    groups: np.ndarray | None = None,
+) -> Samples:
+    """Return the samples in the form that suits their size and their mask (None: complete)."""
+    row_weights = row_weights or ONCE
+    if observed is None and groups is None and values.shape[1] <= DENSE_FEATURES:
+        return CompleteSamples(values, affine, rule, None, row_weights)
+    if observed is None:
+        xp = namespace(values)
+        observed = xp.ones_like(values, dtype=xp.bool)
+    if groups is not None:
+        return GroupedSamples.of(
+            values, observed, groups, affine=affine, rule=rule, row_weights=row_weights
+        )
+    return MaskedSamples(find_patterns(values, observed), affine, rule, None, row_weights)
+
+
+def feature_ranges(values: Array, observed: Array | None) -> Array:
+    """Return the range of the observed entries of every feature; no range is 0.
+
+    A constant feature gets the mean of the others, so that it says nothing about outliers.
+    """
+    xp = namespace(values)
+    least = most = values
+    if observed is not None:
+        far = xp.full_like(values, float("inf"))
+        least, most = xp.where(observed, values, far), xp.where(observed, values, -far)
+    found = xp.max(most, axis=0) - xp.min(least, axis=0)
+    varies = found > 0
+    typical = float(xp.sum(found)) / max(1, int(xp.count_nonzero(varies))) or 1.0
+    return xp.where(varies, found, xp.full_like(found, typical))
+
+
+def uniform_density(log_ranges: Array, values: Array, observed: Array | None) -> Array:
+    """Return the logarithm of the uniform density in the box of the observed entries: (n,)."""
+    xp = namespace(values)
+    if observed is None:
+        return xp.zeros_like(values[:, 0]) - xp.sum(log_ranges)
+    return -(xp.astype(observed, values.dtype) @ log_ranges)
