@@ -66,6 +66,16 @@ def test_example(name, size, words, tmp_path, capsys):
     assert output.stat().st_size < 250_000
 
 
+def test_looking(tmp_path, capsys):
+    run_example("looking", ["--samples=200", "--output", str(tmp_path)])
+    assert "200 samples given" in capsys.readouterr().out
+    names = {"subspaces", "residuals", "samples", "basis-images", "loadings"}
+    assert {path.stem for path in tmp_path.glob("*.png")} == names
+    for path in tmp_path.glob("*.png"):
+        assert matplotlib.image.imread(path).std() > 0.05
+        assert path.stat().st_size < 150_000
+
+
 def test_examples_do_without_what_they_compare_with(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for name in ("denoise_photo", "inpaint_photo"):

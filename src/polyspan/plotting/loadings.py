@@ -1,0 +1,134 @@
+"""A figure of which features make the directions of a subspace."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_scalar
+
+from polyspan.plotting.panels import flat, panels, share
+from polyspan.union.portrait import Portrait, dimensions_of, principal_axes
+
+#: More directions than this are not drawn unless asked for.
+MOST_DIRECTIONS = 3
+#: Names of features have at most two lines of so many characters; the middle of others is left out.
+LINE = 24
+
+
+def plot_loadings(
+    model: Any,
+    subspace: int = 0,
+    X: Any = None,
+    *,
+    n_features: int = 10,
+    n_directions: int | None = None,
+    axes: Any = None,
+) -> Any:
+    """Plot the features with the largest loadings on the directions of one subspace.
+
+    Parameters
+    ----------
+    model : fitted linear model or mixture
+    subspace : int, default=0
+        Which subspace.
+    X : array-like of shape (n_samples, n_features), default=None
+        Samples, such as those of the fit. The basis of a linear model is one of many: any rotation
+        of it spans the same subspace. With samples it is turned to their principal axes, the most
+        important first. Without samples it is drawn as it is, and the order of the directions
+        means nothing. A mixture has learned its axes.
+    n_features : int, default=10
+        Number of features drawn of each direction.
+    n_directions : int or None, default=None
+        Number of directions; None: up to 3.
+    axes : as many matplotlib axes as there are directions, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    axes : array of matplotlib axes
+        One per direction: a bar per feature, the largest in size on top. The sign of a direction
+        is chosen such that its largest loading is positive. Features have the names that they had
+        in the fit; long ones have two lines, and of very long ones the middle is left out.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from polyspan import MiCUSaL
+    >>> from polyspan.plotting import plot_loadings
+    >>> X = load_iris().data
+    >>> (ax,) = plot_loadings(MiCUSaL(2, 1, random_state=0).fit(X), 0, X, n_features=2)
+    >>> len(ax.patches)
+    2
+    """
+    dims = dimensions_of(model)
+    check_scalar(subspace, "subspace", Integral, min_val=0, max_val=len(dims) - 1)
+    check_scalar(n_features, "n_features", Integral, min_val=1)
+    require_bases(model, "plot_loadings")
+    if dims[subspace] == 0:
+        raise ValueError(f"subspace {subspace} is a point: it has no directions to draw")
+    if n_directions is None:
+        n_directions = int(min(MOST_DIRECTIONS, dims[subspace]))
+    check_scalar(n_directions, "n_directions", Integral, min_val=1, max_val=int(dims[subspace]))
+    found = principal_axes(model, None if X is None else Portrait.of(model, X))
+    assert found.bases is not None
+    bases, energies = found.bases[subspace], found.energies
+    names = short_names(feature_names(model))
+    shown = min(int(n_features), len(names))
+    lines = [line for name in names for line in name.split("\n")]
+    # About the width of a letter, and the height of a line or two, in inches.
+    tall = 0.26 if len(lines) == len(names) else 0.38
+    size = (2.9 + 0.09 * max(map(len, lines)), 1.1 + tall * shown)
+    axes = panels(axes, int(n_directions), 3, size, "one per direction")
+    for k, ax in enumerate(flat(axes)):
+        order = np.argsort(-np.abs(bases[:, k]), kind="stable")[:shown]
+        values = bases[order, k]
+        ax.barh(range(shown), values, color=np.where(values < 0, "C3", "C0").tolist())
+        ax.axvline(0.0, color="black", linewidth=0.8)
+        ax.set_yticks(range(shown), [names[j] for j in order])
+        ax.invert_yaxis()
+        title = f"direction {k + 1}" if found.turned else f"basis vector {k}"
+        if energies is not None and np.nansum(energies[subspace]) > 0:
+            part = energies[subspace, k] / np.nansum(energies[subspace])
+            title += f"\n{share(part)} of the energy within it"
+        ax.set(xlabel="loading", title=f"subspace {subspace}, {title}")
+        ax.title.set_fontsize("medium")
+    return axes
+
+
+def feature_names(model: Any) -> list[str]:
+    """Return the names of the features, or their numbers where they had none in the fit."""
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None:
+        return [str(name) for name in known]
+    return [f"feature {j}" for j in range(int(model.bases_.shape[1]))]
+
+
+def short_names(names: list[str]) -> list[str]:
+    """Return names in at most two lines each; no two become the same."""
+    found = []
+    for name in names:
+        shown = " ".join(name.split())
+        if len(shown) > 2 * LINE:
+            shown = f"{shown[: LINE - 1]}\n…{shown[1 - LINE :]}"
+        elif len(shown) > LINE:
+            # At a space or a mark between words, where there is one.
+            cuts = [k for k in range(len(shown) - LINE, LINE) if shown[k] in " _-./"]
+            cut = min(cuts, key=lambda k: abs(2 * k - len(shown))) + 1 if cuts else LINE
+            shown = f"{shown[:cut].rstrip()}\n{shown[cut:]}"
+        found.append(shown)
+    alike = {name for name in found if found.count(name) > 1}
+    return [f"{name} ({j})" if name in alike else name for j, name in enumerate(found)]
+
+
+def require_bases(model: Any, caller: str) -> None:
+    """Raise an error for kernel models, whose directions have no features."""
+    if not hasattr(model, "bases_"):
+        raise ValueError(
+            f"{caller} draws directions in the space of the data, and those of a "
+            f"{type(model).__name__} are in the feature space of a kernel: use plot_subspaces, "
+            "plot_residuals or plot_samples"
+        )
