@@ -29,7 +29,10 @@ def fitted(kind, X=None, **parameters):
 
 
 def outcomes(model, X):
-    names = ("predict", "transform", "reconstruct", "impute", "impute_std", "score_samples")
+    names = (
+        "predict", "transform", "reconstruct", "impute", "impute_std", "score_samples",
+        "contributions",
+    )  # fmt: skip
     return {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
 
 

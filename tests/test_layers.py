@@ -11,9 +11,9 @@ import polyspan
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
     "_interrupts", "_sklearn", "arrays", "inputs", "geometry", "metrics", "datasets", "files",
-    "checks", "progress", "data", "union", "batch", "kernel", "kernels", "mixture",
-    "tables", "model_selection", "baselines", "clustering", "images", "plotting", "compare",
-    "saved_types", "saved_archive", "persistence", "cli",
+    "checks", "progress", "callbacks", "data", "union", "batch", "kernel", "kernels", "mixture",
+    "tables", "outliers", "model_selection", "baselines", "clustering", "images", "plotting",
+    "compare", "saved_types", "saved_archive", "persistence", "export", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"_sklearn", "arrays", "inputs", "geometry"},

@@ -22,6 +22,7 @@ from polyspan import (
     RobustMiCUSaL,
     SubspaceImputer,
     SubspaceMixture,
+    SubspaceOutlierDetector,
     baselines,
     load_model,
     save_model,
@@ -65,6 +66,7 @@ def test_every_public_estimator_is_known():
         (SubspaceMixture, {}, np.float64),
         (SubspaceMixture, {"affine": False}, np.float32),
         (SubspaceImputer, {"n_fits": 1}, np.float64),
+        (SubspaceOutlierDetector, {"contamination": 0.1}, np.float32),
         (MCKUSaL, {"low_rank": 20}, np.float64),
         (MCKUSaL, {"kernel": "poly", "init": "gkiop"}, np.float64),
         (baselines.SparseSubspaceClustering, {"n_subspaces": None}, np.float64),
@@ -203,3 +205,12 @@ def test_a_file_names_no_module_of_the_source(kind):
             assert getattr(sys.modules[module], last) in ESTIMATORS
     assert names[0].rpartition(".")[2] == kind.__name__
     assert json.loads(archive.read(MANIFEST))["estimator"] == names[0]
+
+
+@pytest.mark.parametrize("dims", [range(2, 5), pd.Series([2, 3, 4])], ids=["range", "series"])
+def test_dimensions_that_no_file_holds_are_named(dims, tmp_path):
+    X = np.random.RandomState(0).randn(60, 8)
+    model = MiCUSaL(3, dims, random_state=0).fit(X)
+    with pytest.raises(TypeError, match=r"a tuple or list can be saved: give subspace_dim as one"):
+        save_model(model, tmp_path / "m.skops")
+    save_model(model.set_params(subspace_dim=tuple(dims)), tmp_path / "m.skops")

@@ -12,11 +12,13 @@ with ended_by_interrupt(is_command()):
     from polyspan.compare import Comparison, compare
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
     from polyspan.mixture import SubspaceMixture
+    from polyspan.outliers import SubspaceOutlierDetector
     from polyspan.tables import SubspaceImputer, missing_summary, pool_estimates
     from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 if TYPE_CHECKING:
-    from polyspan import baselines, batch, model_selection, plotting
+    from polyspan import baselines, batch, callbacks, model_selection, plotting
+    from polyspan.export import export_model
     from polyspan.persistence import load_model, save_model
 
 try:
@@ -33,10 +35,13 @@ __all__ = [
     "SubspaceClustering",
     "SubspaceImputer",
     "SubspaceMixture",
+    "SubspaceOutlierDetector",
     "baselines",
     "batch",
+    "callbacks",
     "compare",
     "datasets",
+    "export_model",
     "geometry",
     "images",
     "kernels",
@@ -51,16 +56,17 @@ __all__ = [
 
 
 # Imported when somebody first asks for them, so that `import polyspan` does not wait for them.
-_LATER = ("baselines", "batch", "model_selection", "plotting")
+_LATER = ("baselines", "batch", "callbacks", "model_selection", "plotting")
+# Files may hold any estimator, also those of `baselines`: not imported before somebody reads or
+# writes a file.
+_FILES = {"export_model": "export", "load_model": "persistence", "save_model": "persistence"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return import_module(f"polyspan.{name}")
-    # Files may hold any estimator, also those of `baselines`: not imported before somebody reads
-    # or writes a file.
-    if name in ("load_model", "save_model"):
-        return getattr(import_module("polyspan.persistence"), name)
+    if name in _FILES:
+        return getattr(import_module(f"polyspan.{_FILES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -6,9 +6,11 @@ Needs skops: `pip install skops`.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -140,10 +142,24 @@ def model_bytes(model: Any) -> bytes:
     unknown = saved_types.to_file_names(tree)
     if unknown:
         raise TypeError(
-            f"cannot save this {name}: it holds {', '.join(unknown)}, and a "
-            "model file holds no code; use a kernel by its name, or 'precomputed'"
+            f"cannot save this {name}: it holds {', '.join(unknown)}, and {_instead(model)}"
         )
     return with_manifest(content, tree)
+
+
+def _instead(model: Any) -> str:
+    """Say what to change in a model that holds what no file can."""
+    plain = (str, bytes, dict, list, tuple, np.ndarray)
+    listed = [
+        name
+        for name, value in model.get_params().items()
+        if isinstance(value, Iterable)
+        and not isinstance(value, plain)
+        and not hasattr(value, "get_params")
+    ]
+    if listed:
+        return f"a tuple or list can be saved: give {', '.join(listed)} as one, and fit again"
+    return "a model file holds no code; use a kernel by its name, or 'precomputed'"
 
 
 def _check_steps(pipeline: Pipeline) -> None:

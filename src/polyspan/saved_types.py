@@ -17,14 +17,15 @@ import scipy.sparse
 from sklearn import decomposition, feature_selection, impute, preprocessing
 from sklearn.pipeline import Pipeline
 
-from polyspan import baselines, clustering, kernel, mixture, tables, union
+from polyspan import baselines, clustering, kernel, mixture, outliers, tables, union
 from polyspan.kernel._solve.subspaces import KernelSubspaces
+from polyspan.kernel.fitted_unions import ExactUnion, LowRankUnion
 from polyspan.kernel.fitting import KernelRun
 from polyspan.kernel.functions import Kernel
-from polyspan.kernel.gram import ExactUnion
 from polyspan.kernel.nystrom import NystromMap
-from polyspan.kernel.prediction import LowRankUnion
 from polyspan.mixture.filling import Fill, Scaling
+from polyspan.outliers.learning import Columns, Ensemble
+from polyspan.outliers.members import Member
 from polyspan.tables.column_types import ColumnType
 from polyspan.tables.components import Components
 from polyspan.tables.donors import Donors
@@ -38,13 +39,13 @@ from polyspan.tables.model import TableModel
 from polyspan.tables.second_stage import SecondStage
 from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
-from polyspan.union.streaming import Stream
+from polyspan.union.stream import Stream
 
 #: Types of the object at the top of a file: every public estimator.
 ESTIMATORS: dict[str, type] = {
     **{
         f"polyspan.{name}": getattr(family, name)
-        for family in (union, kernel, mixture, clustering)
+        for family in (union, kernel, mixture, outliers, clustering)
         for name in family.__all__
     },
     "polyspan.SubspaceImputer": tables.SubspaceImputer,
@@ -73,6 +74,9 @@ _PARTS: dict[str, type] = {
     "polyspan.parts.Column": Column,
     "polyspan.parts.ColumnType": ColumnType,
     "polyspan.parts.Components": Components,
+    "polyspan.parts.DetectorColumns": Columns,
+    "polyspan.parts.DetectorEnsemble": Ensemble,
+    "polyspan.parts.DetectorMember": Member,
     "polyspan.parts.Donors": Donors,
     "polyspan.parts.Encoding": Encoding,
     "polyspan.parts.ExactUnion": ExactUnion,

@@ -1,6 +1,7 @@
 """Options, messages and exit codes of the commands, run in this process."""
 
 import os
+import runpy
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ def test_the_help_page_names_commands_and_exit_codes(run):
     page = run("--help")
     assert page.exit_code == 0
     names = ("fit", "predict", "reconstruct", "impute", "info", "cluster", "denoise", "inpaint")
-    for name in (*names, "demo"):
+    for name in (*names, "demo", "export"):
         assert f" {name} " in page.output
         one = run(name, "--help")
         assert one.exit_code == 0
@@ -38,7 +39,7 @@ def test_every_estimator_has_a_name():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("method", sorted(METHODS.keys() - {"imputer"}))
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - {"imputer", "outliers"}))
 def test_every_method_fits_predicts_and_shows_itself(run, shelf, tmp_path, method):
     sizes = {"grouse": ("-s", 2), "kernel-pca": ("-s", 2), "robust-kernel-pca": ("-s", 2)}
     sizes["kernel-kmeans"] = sizes["clustering"] = ("-L", 2)
@@ -51,6 +52,21 @@ def test_every_method_fits_predicts_and_shows_itself(run, shelf, tmp_path, metho
     assert shown.exit_code == 0
     for word in (METHODS[method].__name__, "f0, f1, f2", "polyspan", "members"):
         assert word in shown.output
+
+
+def test_outliers_of_a_table(run, shelf):
+    settings = ("-m", "outliers", "--set", "contamination=0.1")
+    done = run("fit", shelf / "x.csv", "-o", "m.skops", *settings)
+    assert done.exit_code == 0, done.output
+    assert run("predict", "m.skops", shelf / "x.csv", "-o", "l.npy").exit_code == 0
+    found = np.load("l.npy")
+    assert found.shape == (60,)
+    assert set(found.tolist()) == {-1, 1}
+    assert (found == -1).sum() == 6
+    shown = run("info", "m.skops")
+    assert shown.exit_code == 0
+    assert "SubspaceOutlierDetector" in shown.output
+    assert "contamination" in shown.output
 
 
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".csv", ".parquet"])
@@ -388,3 +404,27 @@ def test_a_model_file_of_another_ending_is_told_to_be_skops(run, shelf):
     assert "m.pkl will be a skops file" in done.output
     load_model("m.pkl")
     assert "skops file" not in run("fit", shelf / "x.csv", "-o", "m.skops", *SIZES).output
+
+
+def test_a_model_is_exported(run, shelf):
+    done = run("export", shelf / "complete.skops", "-o", "m.py")
+    assert done.exit_code == 0, done.output
+    assert "MiCUSaL exported to m.py" in done.output
+    X = read_csv(shelf / "x.csv")
+    labels = runpy.run_path("m.py")["predict"](X)
+    np.testing.assert_array_equal(labels, load_model(shelf / "complete.skops").predict(X))
+    again = run("export", shelf / "complete.skops", "-o", "m.py")
+    assert again.exit_code == 4
+    assert "--force" in again.output
+    assert run("export", shelf / "complete.skops", "-o", "m.py", "--force", "-q").output == ""
+
+
+def test_what_is_not_exported(run, shelf, tmp_path):
+    run("fit", shelf / "x.csv", "-o", "k.skops", "-m", "mckusal", *SIZES)
+    done = run("export", "k.skops", "-o", "k.py")
+    assert done.exit_code == 1
+    assert "cannot export a MCKUSaL" in done.output
+    assert not (tmp_path / "k.py").exists()
+    done = run("export", shelf / "complete.skops", "-o", "m.js")
+    assert done.exit_code == 1
+    assert ".py, .onnx" in done.output

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from polyspan import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
-from polyspan.arrays import device, to_numpy
+from polyspan.arrays import device, namespace, to_numpy
 from polyspan.baselines import KSubspaces
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
@@ -48,9 +48,11 @@ MODELS = [
 
 def outputs(model, X):
     names = ["predict", "transform", "score_samples", "reconstruct"]
-    if hasattr(model, "impute"):
-        names.append("impute")
-    return {name: getattr(model, name)(X) for name in names}
+    names += [name for name in ("impute", "memberships") if hasattr(model, name)]
+    found = {name: getattr(model, name)(X) for name in names}
+    # Bases are unique up to rotations.
+    coordinates = model.coordinates(X)
+    return {**found, "coordinates": namespace(X).linalg.vector_norm(coordinates, axis=1)}
 
 
 @pytest.mark.parametrize(("model", "X"), MODELS, ids=str)

@@ -3,6 +3,14 @@
 Collected only where scikit-learn has callbacks (see conftest.py).
 """
 
+import io
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -10,7 +18,16 @@ from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
-from polyspan import MCKUSaL, MiCUSaL, load_model, save_model
+from polyspan import (
+    MCKUSaL,
+    MiCUSaL,
+    SubspaceClustering,
+    SubspaceImputer,
+    SubspaceMixture,
+    load_model,
+    save_model,
+)
+from polyspan.callbacks import PrintProgress
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.kernels import Kernel
 
@@ -64,6 +81,52 @@ def test_callbacks_see_starts_and_iterations(n_jobs, grouped, monkeypatch):
     assert_allclose(max(recorder.scores), model.score(DATA.X), rtol=0.1)
     quiet = MiCUSaL(3, 2, n_init=3, anneal_steps=4, random_state=0).fit(DATA.X)
     assert np.array_equal(quiet.bases_, model.bases_)
+
+
+def far_outliers():
+    return np.concatenate([DATA.X, 3.0 + np.random.RandomState(0).standard_normal((10, 12))])
+
+
+def test_callbacks_see_runs_about_the_last_mean():
+    recorder, X = Recorder(), far_outliers()
+    model = MiCUSaL(3, 2, trim=0.1, anneal_steps=4, random_state=0)
+    model.set_callbacks(recorder).fit(X)
+    begin, end = (recorder.events.index((what, "start", 1)) for what in ("begin", "end"))
+    own = recorder.events[recorder.events.index(("end", "start", 0)) : end]
+    # The last run is the one whose history is kept; each is evaluated once before it begins.
+    assert sum(event[:2] == ("end", "iteration") for event in own) >= model.n_iter_ + 1
+    assert begin < end
+    quiet = MiCUSaL(3, 2, trim=0.1, anneal_steps=4, random_state=0).fit(X)
+    assert np.array_equal(quiet.bases_, model.bases_)
+    # All outliers are far: nothing is left to trim, and the run ends at once.
+    recorder = Recorder()
+    model.set_callbacks(recorder).fit(np.where(np.arange(100)[:, None] < 90, X, 1e12 * X))
+    assert ("end", "start", 1) in recorder.events
+    assert model.trimmed_.sum() == 10
+
+
+class Dimensions(Recorder):
+    """Record the dimensions of the subspaces of every iteration."""
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if context.task_name == "iteration":
+            self.scores.append(fitted_estimator.bases_.shape[2])
+            return self.stop_after is not None and len(self.scores) > self.stop_after
+        return False
+
+
+def test_callbacks_see_the_annealing_of_unequal_dimensions():
+    seen = Dimensions()
+    model = MiCUSaL(3, (1, 2, 4), n_init=1, anneal_steps=5, random_state=0)
+    model.set_callbacks(seen).fit(DATA.X)
+    assert seen.scores[:15] == [1] * 5 + [2] * 5 + [4] * 5
+    assert len(seen.scores) == 15 + 1 + model.n_iter_
+    for n in (2, 7):  # within the first level, and within the second
+        seen = Dimensions(stop_after=n)
+        model.set_callbacks(seen).fit(DATA.X)
+        assert seen.scores == [1] * min(n + 1, 5) + [2] * max(n - 4, 0) + [4]
+        assert len(model.anneal_history_) == min(n + 1, 5)
+        assert not model.converged_
 
 
 def test_callback_can_stop_a_fit():
@@ -155,3 +218,106 @@ def test_callbacks_are_not_saved(tmp_path):
     again = load_model(tmp_path / "m.skops")
     assert not hasattr(again, "_skl_callbacks")
     assert len(model._skl_callbacks) == 1
+
+
+def test_lines_are_printed_every_few_iterations():
+    out = io.StringIO()
+    model = MiCUSaL(3, 2, anneal_steps=4, random_state=0)
+    model.set_callbacks(PrintProgress(every=2, file=out)).fit(DATA.X)
+    *lines, last = out.getvalue().splitlines()
+    # Annealed steps and then the alternation, which begins with an evaluation of its start.
+    expected = []
+    for name, values in (
+        ("annealing {}: free energy", model.anneal_history_),
+        ("iteration {}: objective", model.objective_history_),
+    ):
+        for k in range(0, len(values), 2):
+            change = "" if k == 0 else f", change {values[k] - values[k - 2]:+.3g}"
+            expected.append(f"MiCUSaL, {name.format(k)} {values[k]:.6g}{change}")
+    assert lines == expected
+    count = f"{model.n_iter_} iteration" + "s" * (model.n_iter_ != 1)
+    assert last == f"MiCUSaL: converged after {count}, objective {model.objective_:.6g}"
+    assert not model._skl_callbacks[0]._before  # nothing of a fit is kept
+
+
+def test_the_lines_in_the_documentation_are_printed(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "looking.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"`(MiCUSaL, \w+ \d+: [^`]*)`", page)
+    assert len(quoted) == 2
+    X = make_union_of_subspaces((40, 40), n_features=20, subspace_dim=2, random_state=0).X
+    MiCUSaL(2, 2, random_state=0).set_callbacks(PrintProgress(every=40)).fit(X)
+    printed = {line.partition(":")[0]: line for line in capsys.readouterr().out.splitlines()}
+    for line in quoted:
+        other = printed[line.partition(":")[0]]
+        number = r"-?\d+\.?\d*"
+        assert re.sub(number, "#", other) == re.sub(number, "#", line)
+        values = [[float(v) for v in re.findall(number, text)] for text in (other, line)]
+        assert_allclose(*values, rtol=1e-2)
+
+
+def test_several_starts_have_numbers(capsys):
+    model = MiCUSaL(3, 2, init="random", n_init=2, random_state=0, n_jobs=2)
+    model.set_callbacks(PrintProgress(every=100)).fit(DATA.X)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in sorted(lines[:2])] == [
+        "MiCUSaL, start 0, iteration 0", "MiCUSaL, start 1, iteration 0",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "first", "last"),
+    [
+        (SubspaceMixture(3, 2, random_state=0), "log-likelihood", "log-likelihood"),
+        (MCKUSaL(3, 2, random_state=0), "objective", "objective"),
+        (SubspaceClustering(3, random_state=0), "gap", "certainty"),
+        (SubspaceImputer(random_state=0), "at most", "fitted"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_lines_of_other_estimators(model, first, last, capsys):
+    model.set_callbacks(PrintProgress()).fit(DATA.X)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{type(model).__name__}, iteration 0: {first} ")
+    assert lines[-1].startswith(f"{type(model).__name__}: ")
+    assert last in lines[-1]
+
+
+def test_lines_of_a_search(capsys):
+    search = GridSearchCV(MiCUSaL(3, 2, random_state=0), {"lam": [1.0, 4.0]}, cv=2)
+    search.set_callbacks(PrintProgress(every=1000)).fit(DATA.X)
+    lines = capsys.readouterr().out.splitlines()
+    # Four fits of the search, and the last one to all samples.
+    assert sum(line.startswith("MiCUSaL, iteration 0: objective") for line in lines) == 5
+    assert sum(line.startswith("MiCUSaL, annealing 0: free energy") for line in lines) == 5
+    assert not any("change" in line for line in lines)
+
+
+def test_a_file_is_not_sent_to_other_processes(tmp_path):
+    search = GridSearchCV(MiCUSaL(3, 2, random_state=0), {"lam": [1.0, 4.0]}, cv=2)
+    with (tmp_path / "log").open("w") as file:
+        search.set_callbacks(PrintProgress(file=file))
+        search.fit(DATA.X)  # in this process it is written
+        with pytest.raises(TypeError, match=r"file=….*cannot be sent.*set n_jobs=1"):
+            pickle.dumps(search)
+        search.set_params(n_jobs=2)
+        with pytest.raises(ValueError, match=r"file=….*cannot be sent.*set n_jobs=1"):
+            search.fit(DATA.X)
+        with joblib.parallel_config("threading"):
+            search.fit(DATA.X)
+    assert "MiCUSaL, iteration 0: objective" in (tmp_path / "log").read_text()
+    assert isinstance(pickle.loads(pickle.dumps(PrintProgress(every=3))), PrintProgress)
+
+
+def test_the_module_is_found_without_an_import():
+    code = "import polyspan; print(polyspan.callbacks.PrintProgress.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "PrintProgress\n"
+
+
+def test_what_the_printing_callback_needs(monkeypatch):
+    with pytest.raises(ValueError, match="'every' parameter of PrintProgress must be an int"):
+        PrintProgress(every=0)
+    monkeypatch.setattr("polyspan.callbacks.ProgressBar", None)
+    with pytest.raises(ImportError, match="PrintProgress needs the callbacks of scikit-learn"):
+        PrintProgress()

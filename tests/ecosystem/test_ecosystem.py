@@ -22,8 +22,10 @@ from polyspan import (
     RobustMiCUSaL,
     SubspaceImputer,
     SubspaceMixture,
+    SubspaceOutlierDetector,
 )
 from polyspan.datasets import make_union_of_subspaces, mask_entries
+from support import expected_failures as expected_of_linear
 from support import run_check
 
 DATA = make_union_of_subspaces(
@@ -52,13 +54,40 @@ CHECKED = [
     # on the data of `check_array_api_input`, which wants histories of one length.
     SubspaceMixture(tol=1.5e-5),
     SubspaceImputer(),
+    SubspaceOutlierDetector(),
+    SubspaceOutlierDetector(contamination=0.2, standardize=False),
     SubspaceMixture(affine=False, noise="shared", closeness=0.0),
     RobustMiCUSaL(solver="grouse", step_size=0.01, n_sweeps=5, max_iter=5),
 ]
 
 
+EQUIVALENCE = "check_sample_weight_equivalence_on_dense_data"
+
+
+def expected_failures(estimator):
+    """Return the checks that cannot pass, by their reason; `tests/kernel/test_weights.py` has more.
+
+    From the same start weights equal repeats, but the checks cannot give a start.
+    """
+    if isinstance(estimator, MCKUSaL | RobustMCKUSaL):
+        if getattr(estimator, "low_rank", None) is not None:
+            return {EQUIVALENCE: "another map: landmarks drawn depend on the number of samples"}
+        if estimator.init == "gkiop":
+            return {EQUIVALENCE: "another start: random seeds depend on the number of samples"}
+        if estimator.residual == "loo":
+            return {EQUIVALENCE: "another start: neighbours depend on the number of samples"}
+        # The start happens to be the same, and all but one distance agree.
+        return {EQUIVALENCE: "a distance of 0 differs by the root of rounding errors"}
+    if isinstance(estimator, SubspaceMixture):
+        return {EQUIVALENCE: "another start: the samples drawn depend on their number"}
+    return expected_of_linear(estimator)
+
+
 # scikit-learn 1.7 fits twice in `check_array_api_input` without setting the random state.
-@parametrize_with_checks([model.set_params(random_state=0) for model in CHECKED])
+@parametrize_with_checks(
+    [model.set_params(random_state=0) for model in CHECKED],
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learn_checks(estimator, check, monkeypatch):
     run_check(estimator, check, monkeypatch)
 
@@ -69,6 +98,7 @@ def test_scikit_learn_checks(estimator, check, monkeypatch):
         pytest.param(check, id=check.func.__name__)
         for _, check in estimator_checks_generator(SubspaceMixture())
         if check.func.__name__ != "check_array_api_input"  # see above
+        and check.func.__name__ not in expected_failures(SubspaceMixture())
     ],
 )
 def test_scikit_learn_checks_with_the_default_tolerance(check):

@@ -15,6 +15,7 @@ from polyspan import (
     RobustMiCUSaL,
     SubspaceImputer,
     SubspaceMixture,
+    SubspaceOutlierDetector,
     compare,
 )
 from polyspan.datasets import make_union_of_subspaces, mask_entries
@@ -35,6 +36,7 @@ CASES = [
     (MCKUSaL(2, 2, random_state=0), "reconstruct", DATA.X),
     (RobustMCKUSaL(2, 2, random_state=0), "reconstruct", HOLES),
     (RobustMCKUSaL(2, 2, random_state=0), "impute", HOLES),
+    (SubspaceOutlierDetector(), "contributions", HOLES),
     (SubspaceImputer(1, 2, n_fits=1), "impute_std", HOLES),
 ]
 

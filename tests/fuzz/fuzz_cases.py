@@ -61,12 +61,15 @@ SPACES = {
     polyspan.SubspaceMixture: {
         "n_subspaces": (1, 2, 3), "subspace_dim": (0, 1, 2), "closeness": (0.0, 1.0),
         "affine": (True, False), "center": (True, False), "noise": ("subspace", "shared", 0.1),
-        "n_init": (1, 2), "max_iter": (10,), "anneal_steps": (3,),
+        "outliers": (False, True, 0.1), "n_init": (1, 2), "max_iter": (10,), "anneal_steps": (3,),
     },
     polyspan.SubspaceImputer: {
         "n_subspaces": ("auto", 1, 2), "subspace_dim": ("auto", 1, 2), "n_fits": (1,),
         "method": ("auto", "subspaces"),
         "add_indicator": (True, False), "keep_empty_features": (True, False),
+    },
+    polyspan.SubspaceOutlierDetector: {
+        "contamination": ("auto", 0.1, 0.5), "standardize": ("auto", True, False),
     },
     polyspan.SubspaceClustering: {
         "n_clusters": (1, 2, 3, None), "max_clusters": (2, 4), "graphs": ("all", "sparse"),

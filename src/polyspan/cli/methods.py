@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from polyspan import baselines, clustering, kernel, mixture, tables, union
+from polyspan import baselines, clustering, kernel, mixture, outliers, tables, union
 from polyspan.cli.errors import CommandError
 
 METHODS: dict[str, type] = {
@@ -19,6 +19,7 @@ METHODS: dict[str, type] = {
     "mixture": mixture.SubspaceMixture,
     "clustering": clustering.SubspaceClustering,
     "imputer": tables.SubspaceImputer,
+    "outliers": outliers.SubspaceOutlierDetector,
     "ksubspaces": baselines.KSubspaces,
     "ssc": baselines.SparseSubspaceClustering,
     "robust-ssc": baselines.RobustSparseSubspaceClustering,

@@ -1,4 +1,4 @@
-"""Commands that fit or use a model: fit, predict, reconstruct, info."""
+"""Commands that fit or use a model: fit, predict, reconstruct, export, info."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from polyspan.cli.errors import (
     CommandError,
     check_input,
     check_output,
+    report,
     say,
     writing,
 )
@@ -36,6 +37,8 @@ from polyspan.cli.model_calls import (
 )
 from polyspan.cli.outputs import write_array
 from polyspan.cli.tables import Table, model_names, read_table
+from polyspan.export import ENDINGS as EXPORTS
+from polyspan.export import export_model
 from polyspan.files import atomic_write, same_file
 from polyspan.persistence import model_bytes, model_info
 from polyspan.tables import SubspaceImputer
@@ -176,6 +179,27 @@ def reconstruct(
     names = table.names or model_names(model)
     write_array(values, output, names, key=table.key or "X", force=force, index=table.index)
     report_written(output, table, quiet)
+
+
+@command("export", panel=PANEL, epilog="polyspan export model.skops -o model.py")
+def export(
+    model_file: options.Model,
+    output: options.Output,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Write a model as a Python file that needs NumPy alone (.py), or as ONNX (.onnx)."""
+    check_input(model_file)
+    check_output(output, force=force, endings=EXPORTS)
+    model = load_file(model_file)
+    try:
+        with writing(output):
+            export_model(model, output, overwrite=force)
+    except TypeError as error:  # a model that cannot be exported
+        raise CommandError(str(error)) from error
+    if not quiet:
+        report(f"{type(last_step(model)).__name__} exported to {output}")
 
 
 @command("info", panel=PANEL, epilog="polyspan info model.skops")
