@@ -27,7 +27,7 @@ QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py t
 test coverage test-floor quick: export OPENBLAS_NUM_THREADS = 1
 test coverage test-floor quick: export OMP_NUM_THREADS = 1
 
-.PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills soak bench bench-compare reproduce format clean
+.PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills soak bench bench-compare reproduce docs docs-quick format clean
 
 help:
 	@echo "make demo          what polyspan does, in a table and a picture (under a minute, after the installation)"
@@ -43,6 +43,7 @@ help:
 	@echo "make soak          ten minutes of fits and predictions: does anything grow?"
 	@echo "make bench         ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
 	@echo "make bench-compare BASE=commit   time and result of every row over those of another commit"
+	@echo "make docs          the site with its gallery, in build/site; make docs-quick: without running examples"
 	@echo "make reproduce     the paper's tables and figures; SCALE=smoke ONLY=\"table1 fig4\" JOBS=2 OUT=folder"
 
 $(READY): pyproject.toml
@@ -101,6 +102,13 @@ bench-compare: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/python -m reproduction $(ONLY) --scale "$(SCALE)" --jobs "$(JOBS)" --out "$(OUT)"
+
+# Warnings are errors: a broken link or anchor, a page in no list, an example that fails.
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/site
+
+docs-quick: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees-quick -D plot_gallery=0 docs build/site-quick
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
