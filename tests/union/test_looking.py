@@ -144,7 +144,8 @@ def test_rows_elsewhere():
     model = MiCUSaL(3, 3, random_state=0).fit(stored)
     assert model.noise_variance_ == pytest.approx(noise_variance(model, X))
     assert_allclose(model.coordinates(stored), model.coordinates(X))
-    dask = pytest.importorskip("dask.array")
+    import dask.array as dask
+
     lazy = dask.from_array(X, chunks=(25, 16))
     again = MiCUSaL(3, 3, random_state=0).fit(lazy)
     assert again.noise_variance_ == pytest.approx(model.noise_variance_, rel=1e-6)

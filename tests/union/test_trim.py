@@ -196,7 +196,8 @@ def test_recentring_shares_the_iterations():
 
 
 def test_streams_and_lazy_rows_are_not_trimmed():
-    dask_array = pytest.importorskip("dask.array")
+    import dask.array as dask_array
+
     assert not hasattr(MiCUSaL(trim=0.1), "partial_fit")
     reason = "no attribute 'partial_fit': trim=0.1 needs all samples in memory, not batches"
     with pytest.raises(AttributeError, match=reason):
