@@ -75,7 +75,15 @@ class PrintProgress:
         self._before: dict[Any, float] = {}
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Refuse a file where a search is about to run in other processes: a fit begins."""
+        """Refuse a file where a search is about to run in other processes: a fit begins.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator whose fit begins.
+        context : CallbackContext
+            Task of scikit-learn that stands for the fit.
+        """
         # Models of polyspan run their starts in threads.
         in_jobs = getattr(estimator, "n_jobs", None) not in (None, 1)
         if self.file is not None and in_jobs and hasattr(estimator, "estimator"):
@@ -84,16 +92,40 @@ class PrintProgress:
                 raise ValueError(NOT_SENT)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Forget the values of a fit."""
+        """Forget the values of a fit.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator whose fit has ended.
+        context : CallbackContext
+            Task of scikit-learn that stands for the fit.
+        """
         ended = [key for key in self._before if key[0] == context.root_uuid]
         for key in ended:
             del self._before[key]
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing: lines are printed at the end of a task."""
+        """Do nothing: lines are printed at the end of a task.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator that runs the task.
+        context : CallbackContext
+            The task that begins, such as an iteration.
+        """
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Print a line at the end of some iterations, and of a fit."""
+        """Print a line at the end of some iterations, and of a fit.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The estimator that runs the task.
+        context : CallbackContext
+            The task that has ended, such as an iteration, with the values that it reported.
+        """
         if context.task_name == "iteration":
             number = getattr(context, "number", context.task_id)
             if number % self.every == 0:

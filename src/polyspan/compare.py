@@ -26,10 +26,16 @@ MEASURES = ("seconds", "label_error", "d_avg", "reconstruction_error")
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measures that `compare` took, one row per method."""
+    """The measures that `compare` took, one row per method.
+
+    Parameters
+    ----------
+    rows : list of dict
+        One dictionary per method, with the keys `method`, the measures (None where one does not
+        apply) and `error` (None, or a message).
+    """
 
     rows: list[dict[str, Any]]
-    """`method`, the measures (None where one does not apply) and `error` (None, or a message)."""
 
     @property
     def measures(self) -> list[str]:
@@ -37,13 +43,30 @@ class Comparison:
         return [name for name in MEASURES if any(row[name] is not None for row in self.rows)]
 
     def to_pandas(self) -> Any:
-        """Return the table as a pandas DataFrame, one row per method."""
+        """Return the table as a pandas DataFrame, one row per method.
+
+        Returns
+        -------
+        DataFrame
+            Measures and errors as columns, with the names of the methods as index.
+        """
         import pandas as pd
 
         return pd.DataFrame(self.rows).set_index("method")
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw one panel of bars per measure; see `polyspan.plotting.plot_comparison`."""
+        """Draw one panel of bars per measure; see `polyspan.plotting.plot_comparison`.
+
+        Parameters
+        ----------
+        axes : array of matplotlib axes, default=None
+            One for each of `measures`; None: a new figure.
+
+        Returns
+        -------
+        array of matplotlib axes
+            The axes that were drawn on.
+        """
         from polyspan.plotting import plot_comparison
 
         return plot_comparison(self, axes)
@@ -76,6 +99,7 @@ def compare(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
+        Samples that every method is fitted to.
     methods : mapping of names to estimators, or sequence of estimators
         Estimators, not classes. They are cloned, never changed.
     labels : array-like of shape (n_samples,), default=None
@@ -89,8 +113,8 @@ def compare(
 
     Returns
     -------
-    comparison : Comparison
-        Print it, or take `rows`, `to_pandas()`, `plot()`.
+    Comparison
+        The measures of all methods: print them, or take `rows`, `to_pandas()`, `plot()`.
 
     Examples
     --------

@@ -54,8 +54,8 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
 
     Returns
     -------
-    d_avg : float
-        Between 0 and 1; smaller is better.
+    float
+        Mean distance, between 0 and 1; smaller is better.
 
     Examples
     --------
@@ -100,13 +100,13 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_samples,)
-        The clusters are matched one to one. The numbers of clusters may differ; samples of a
-        cluster that has no match count as wrong.
+        True and found cluster of every sample. The clusters are matched one to one. The numbers of
+        clusters may differ; samples of a cluster that has no match count as wrong.
 
     Returns
     -------
-    error : float
-        Between 0 and 1.
+    float
+        Fraction of wrong samples, between 0 and 1.
 
     Examples
     --------
@@ -138,10 +138,12 @@ def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> floa
     X_true : array of shape (n_samples, n_features)
         Clean samples, none of them zero.
     X_reconstructed : array of shape (n_samples, n_features)
+        Samples as a model reconstructs them, in the same order.
 
     Returns
     -------
-    error : float
+    float
+        Mean relative squared error; 0 is the best.
 
     Examples
     --------

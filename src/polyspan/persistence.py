@@ -60,9 +60,10 @@ def save_model(model: Any, path: str | Path, *, overwrite: bool = False) -> None
 
     Parameters
     ----------
-    model : estimator of `polyspan` or `polyspan.baselines`, or `sklearn.pipeline.Pipeline`, fitted
+    model : estimator of `polyspan` or `polyspan.baselines`, or `sklearn.pipeline.Pipeline`
+        The fitted model to save.
     path : str or Path
-        ".skops" is the usual ending.
+        File to write; ".skops" is the usual ending.
     overwrite : bool, default=False
         Whether an existing file may be replaced.
 
@@ -98,14 +99,15 @@ def load_model(path: str | Path) -> Any:
     Parameters
     ----------
     path : str or Path
+        File that `save_model` wrote.
 
     Returns
     -------
-    model : estimator or Pipeline
-        Its predictions are bit-equal to those of the one that was saved, on the same machine and
-        with the same libraries. After an `IncrementalPCA`, a `TruncatedSVD`, or a `PCA` by the
-        solver "randomized" or "arpack" they are equal up to rounding: these keep views of larger
-        arrays, which a file holds in another order.
+    estimator or Pipeline
+        The fitted model. Its predictions are bit-equal to those of the one that was saved, on the
+        same machine and with the same libraries. After an `IncrementalPCA`, a `TruncatedSVD`, or a
+        `PCA` by the solver "randomized" or "arpack" they are equal up to rounding: these keep views
+        of larger arrays, which a file holds in another order.
     """
     skops = _skops()
     content, tree, _ = read_checked(Path(path))

@@ -129,11 +129,14 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Training samples without missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : object
+        object
+            The fitted estimator.
         """
         X = self._validate(X, reset=True)
         check_subspace_dim(self.subspace_dim, X.shape[1])

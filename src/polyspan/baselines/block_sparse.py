@@ -117,7 +117,7 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
     Parameters
     ----------
     n_subspaces : int, default=3
-        The dictionary has n_subspaces · subspace_dim atoms.
+        Number of subspaces; the dictionary has n_subspaces · subspace_dim atoms.
     subspace_dim : int, default=1
         Largest number of atoms in a block.
     n_blocks : int, default=1
@@ -129,6 +129,7 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
     tol : float, default=1e-4
         Stop when five iterations in a row lower the error by no more than this fraction.
     random_state : int, RandomState instance or None, default=None
+        Seed of the first dictionary of every start.
 
     Attributes
     ----------
@@ -144,7 +145,9 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
     block_sizes_ : list of int
         Sizes of all blocks that were found.
     n_iter_ : int
+        Iteration of the best start in which its error was lowest.
     n_features_in_ : int
+        Number of features seen during `fit`.
 
     Examples
     --------
@@ -192,11 +195,14 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Training samples without missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : BlockSparseDictionary
+        BlockSparseDictionary
+            The fitted estimator.
         """
         X = self._validate(X, reset=True)
         n, m = X.shape

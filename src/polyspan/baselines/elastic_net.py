@@ -143,18 +143,27 @@ class ElasticNetSubspaceClustering(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
+        Number of clusters. None: chosen by the widest gap between the eigenvalues of the graph's
+        Laplacian.
     subspace_dim : int, default=1
+        Dimension of the subspace that is fitted to every cluster.
     gamma : float, default=50.0
         Weight of the fit. Larger values give denser codes.
     l1_ratio : float, default=0.9
-        λ: 1 is the lasso; the smaller it is, the more samples of a subspace are joined.
+        Share λ of the absolute values in the penalty, above 0. 1 is the lasso; the smaller it is,
+        the more samples of a subspace are joined.
     nonnegative : bool, default=False
         Whether codes must not be negative.
     n_exemplars : int or None, default=None
         Number of samples, drawn at random, that codes may use. None: all.
-    max_subspaces, assign_labels, center, random_state
-        As for `SparseSubspaceClustering`.
+    max_subspaces : int, default=10
+        Largest number of clusters to consider with `n_subspaces=None`.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How labels are found in the spectral embedding, as for `SparseSubspaceClustering`.
+    center : bool, default=False
+        Whether the subspaces pass through the mean of the samples instead of 0.
+    random_state : int, RandomState instance or None, default=None
+        Seed of spectral clustering, and of the draw of exemplars.
 
     Attributes
     ----------

@@ -116,18 +116,25 @@ class EnsembleKSubspaces(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        Also the number of subspaces of every run. None: the runs have `max_subspaces`, and the
-        number of clusters is chosen by the widest gap between the eigenvalues of the graph's
+        Number of clusters, and of subspaces of every run. None: the runs have `max_subspaces`, and
+        the number of clusters is chosen by the widest gap between the eigenvalues of the graph's
         Laplacian.
     subspace_dim : int, default=1
-        Also the dimension of the subspaces of every run.
+        Dimension of the subspace that is fitted to every cluster, and of those of every run.
     n_runs : int, default=200
+        Number of runs of K-subspaces.
     n_iter : int, default=10
         Steps of every run.
     q : int or None, default=None
         Frequencies kept of every sample. None: a tenth of the mean cluster size, at least 6.
-    max_subspaces, assign_labels, center, random_state
-        As for `SparseSubspaceClustering`.
+    max_subspaces : int, default=10
+        Largest number of clusters to consider with `n_subspaces=None`.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How labels are found in the spectral embedding, as for `SparseSubspaceClustering`.
+    center : bool, default=False
+        Whether the subspaces pass through the mean of the samples instead of 0.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the runs and of spectral clustering.
 
     Attributes
     ----------

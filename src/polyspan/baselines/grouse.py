@@ -27,9 +27,10 @@ class GROUSE(LinearUnion):
     subspace_dim : int, default=1
         Dimension of the subspace.
     step_size : float or "greedy", default="greedy"
-        "greedy" rotates by the angle arctan(‖residual‖/‖coefficients‖), after which the sample is
-        fitted exactly: for samples without noise. A number η > 0, divided by t in the t-th pass
-        over the data, averages noise out.
+        How far a sample rotates the basis. "greedy" rotates by the angle
+        arctan(‖residual‖/‖coefficients‖), after which the sample is fitted exactly: for samples
+        without noise. A number η > 0, divided by t in the t-th pass over the data, averages noise
+        out.
     n_sweeps : int, default=100
         Number of passes of `fit` over the data; `partial_fit` makes one.
     center : bool, default=False
@@ -40,12 +41,15 @@ class GROUSE(LinearUnion):
     Attributes
     ----------
     bases_ : ndarray of shape (1, n_features, subspace_dim)
+        Orthonormal basis.
     mean_ : ndarray of shape (n_features,)
+        Mean that was subtracted; zero without `center`.
     labels_ : ndarray of shape (n_samples,)
         0, or -1 for samples with at most `subspace_dim` observed entries, which are left out.
     n_seen_ : int
         Number of samples seen so far.
     n_features_in_ : int
+        Number of features seen during `fit`.
 
     Examples
     --------
@@ -91,12 +95,14 @@ class GROUSE(LinearUnion):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries.
-        y : ignored
+            Training samples, with NaN for missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : GROUSE
+        GROUSE
+            The fitted estimator.
         """
         X = self._validate(X, reset=True)
         holes = Holes.of(X)
@@ -122,11 +128,14 @@ class GROUSE(LinearUnion):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Further samples, with NaN for missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : GROUSE
+        GROUSE
+            The estimator itself, with the basis after these samples.
         """
         first = not hasattr(self, "bases_")
         X = self._validate(X, reset=first)
@@ -184,22 +193,32 @@ class KGROUSE(RobustMiCUSaL):
     Parameters
     ----------
     n_subspaces : int, default=3
+        Number of subspaces.
     subspace_dim : int, default=1
+        Dimension of each of them.
     step_size : float, default=1.5
-        η > 0, divided by t in the t-th sweep. 0.1 with `max_iter=4` comes close to the published
-        results; a larger step is much better.
+        Step size η > 0, divided by t in the t-th sweep. 0.1 with `max_iter=4` comes close to the
+        published results; a larger step is much better.
     n_sweeps : int, default=100
         Number of passes over the data after every assignment.
     n_init : int or "auto", default="auto"
         Number of starts; "auto": 8.
     max_iter : int, default=5
         Largest number of assignments of samples to subspaces.
-    tol, center, random_state, n_jobs
-        As for `RobustMiCUSaL`.
+    tol : float, default=1e-6
+        Converged when an assignment and its sweeps change the objective by no more than this
+        fraction of it.
+    center : bool, default=False
+        Subtract the mean of the observed entries of every feature.
+    random_state : int, RandomState instance or None, default=None
+        Draws the starts.
+    n_jobs : int or None, default=None
+        Starts of a large problem to run at once, in threads.
 
     Attributes
     ----------
-    As for `RobustMiCUSaL`.
+    bases_, mean_, labels_, objective_, objective_history_, n_iter_, converged_, noise_variance_
+        As for `RobustMiCUSaL`.
 
     Examples
     --------
@@ -261,12 +280,14 @@ class KGROUSE(RobustMiCUSaL):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries.
-        y : ignored
+            Training samples, with NaN for missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : KGROUSE
+        KGROUSE
+            The fitted estimator.
         """
         super().fit(X, y)
         return self

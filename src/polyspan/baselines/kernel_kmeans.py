@@ -24,8 +24,16 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters : int, default=3
-    kernel, gamma, degree, coef0
-        As for `MCKUSaL`.
+        Number of clusters.
+    kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
+        The kernel function. With "precomputed", `fit` takes the kernel matrix. A callable takes
+        two samples and returns a number.
+    gamma : float or None, default=None
+        Positive factor in "rbf", exp(-gamma d²), and in "poly"; None: 1 / n_features.
+    degree : float, default=3
+        Positive exponent of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
+    coef0 : float, default=1
+        Constant of "poly".
     n_init : int, default=10
         Number of starts; the one with the lowest inertia is kept.
     max_iter : int, default=300
@@ -33,14 +41,18 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     tol : float, default=0.0
         Stop when the inertia falls by no more than this fraction; 0: when no label changes.
     random_state : int, RandomState instance or None, default=None
+        Seed of the starts.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
+        Cluster of every training sample.
     inertia_ : float
         Sum of squared feature-space distances to the centres.
     n_iter_ : int
+        Number of iterations of the best start.
     n_features_in_ : int
+        Number of features seen during `fit`.
 
     Examples
     --------
@@ -90,14 +102,16 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            With `kernel="precomputed"` the kernel matrix.
-        y : ignored
+            Training samples; with `kernel="precomputed"` the kernel matrix.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             How often every sample counts in centres, inertia and starts; 0 is no sample.
 
         Returns
         -------
-        self : KernelKMeans
+        KernelKMeans
+            The fitted estimator.
         """
         X = self._validate(X, reset=True)
         weights = check_weights(sample_weight, X)
@@ -126,10 +140,12 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Samples; with `kernel="precomputed"` the kernel values with the training samples.
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
+            Cluster of every sample.
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)

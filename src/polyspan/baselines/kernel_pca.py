@@ -54,8 +54,18 @@ class KernelPCADenoiser(KernelUnion):
     subspace_dim : int or "noise", default=1
         Number of components; "noise" chooses the number that denoises held-out
         samples best.
-    kernel, gamma, degree, coef0, preimage
-        As for `MCKUSaL`.
+    kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
+        The kernel function. With "precomputed", `fit` takes the kernel matrix. A callable takes
+        two samples and returns a number.
+    gamma : float or None, default=None
+        Positive factor in "rbf", exp(-gamma d²), and in "poly"; None: 1 / n_features.
+    degree : float, default=3
+        Positive exponent of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
+    coef0 : float, default=1
+        Constant of "poly".
+    preimage : {"closed_form", "fixed_point"}, default="closed_form"
+        How `reconstruct` returns to the input space; "fixed_point" improves the closed form of
+        the Gaussian kernel by iteration.
     noise : float or sequence of float, default=None
         For `subspace_dim="noise"`: expected squared norm of the noise of a new sample. It is added
         to held-out samples; several levels are averaged.
@@ -70,7 +80,8 @@ class KernelPCADenoiser(KernelUnion):
         Number of components used.
     noise_choice_ : NoiseChoice
         With `subspace_dim="noise"`: every number tried and its error.
-    The others are as for `MCKUSaL`.
+    members_, coefs_, labels_, objective_, subspace_distances_, n_features_in_, feature_names_in_
+        As for `MCKUSaL`.
 
     Examples
     --------
@@ -126,13 +137,16 @@ class KernelPCADenoiser(KernelUnion):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Training samples; with `kernel="precomputed"` the kernel matrix.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            As for `MCKUSaL`; not with `subspace_dim="noise"`.
+            How often every sample counts, as for `MCKUSaL`; not with `subspace_dim="noise"`.
 
         Returns
         -------
-        self : KernelPCADenoiser
+        KernelPCADenoiser
+            The fitted estimator.
         """
         keep_freed_memory()
         self.__dict__.pop("noise_choice_", None)
@@ -190,12 +204,24 @@ class RobustKernelPCA(KernelUnion):
     ----------
     subspace_dim : int, default=1
         Number of components.
-    kernel, gamma, degree, coef0, delta_min, preimage
-        As for `RobustMCKUSaL`.
+    kernel : {"rbf", "poly", "linear"}, default="rbf"
+        The kernel function: one of those whose values can be estimated.
+    gamma : float or None, default=None
+        Positive factor in "rbf", exp(-gamma d²), and in "poly"; None: 1 / n_features.
+    degree : float, default=3
+        Positive exponent of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
+    coef0 : float, default=1
+        Constant of "poly".
+    delta_min : float, default=1e-6
+        Eigenvalues of the estimated kernel matrix that are zero are set to this fraction of the
+        largest.
+    preimage : {"corrected", "paper"}, default="corrected"
+        How pre-images of "poly" and "linear" sum over observed entries, as for `RobustMCKUSaL`.
 
     Attributes
     ----------
-    As for `MCKUSaL`.
+    members_, coefs_, labels_, objective_, subspace_distances_, n_features_in_, feature_names_in_
+        As for `MCKUSaL`.
 
     Examples
     --------
@@ -239,14 +265,16 @@ class RobustKernelPCA(KernelUnion):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks a missing entry.
-        y : ignored
+            Training samples, with NaN for missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            As for `RobustMCKUSaL`.
+            How often every sample counts, as for `RobustMCKUSaL`.
 
         Returns
         -------
-        self : RobustKernelPCA
+        RobustKernelPCA
+            The fitted estimator.
         """
         keep_freed_memory()
         X = self._validate(X, reset=True)

@@ -95,8 +95,10 @@ class LeastSquaresSubspaceClustering(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
+        Number of clusters. None: chosen by the widest gap between the eigenvalues of the graph's
+        Laplacian.
     subspace_dim : int, default=1
+        Dimension of the subspace that is fitted to every cluster.
     alpha : float, default=1.0
         Weight of the squared codes, for samples of norm 1.
     power : float, default=2.0
@@ -108,8 +110,14 @@ class LeastSquaresSubspaceClustering(GraphClustering):
         Whether coefficients are scaled to cosines: without the condition on the diagonal
         C = AAᵀ, and :math:`\langle a_i, a_j \rangle` is divided by the norms of both rows. False
         with `power=1, q=None` is the method of the paper.
-    max_subspaces, assign_labels, center, random_state
-        As for `SparseSubspaceClustering`.
+    max_subspaces : int, default=10
+        Largest number of clusters to consider with `n_subspaces=None`.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How labels are found in the spectral embedding, as for `SparseSubspaceClustering`.
+    center : bool, default=False
+        Whether the subspaces pass through the mean of the samples instead of 0.
+    random_state : int, RandomState instance or None, default=None
+        Seed of spectral clustering.
 
     Attributes
     ----------

@@ -104,18 +104,26 @@ class RobustShapeInteraction(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
+        Number of clusters. None: chosen by the widest gap between the eigenvalues of the graph's
+        Laplacian.
     subspace_dim : int, default=1
+        Dimension of the subspace that is fitted to every cluster.
     ranks : sequence of int or None, default=None
-        Candidates. None: n_subspaces times 1, 1.5, 2, 3, 4, 6 and 9 (the paper stops at 4, which
-        is too low for faces); for an unknown number 4, 6, 9, 13 and so on up to nine times
+        Candidate ranks. None: n_subspaces times 1, 1.5, 2, 3, 4, 6 and 9 (the paper stops at 4,
+        which is too low for faces); for an unknown number 4, 6, 9, 13 and so on up to nine times
         `max_subspaces`. None of these is above half of the number of samples.
     power : float, default=4.0
-        p: larger values weaken edges between different subspaces.
+        Power p of the angles' cosines: larger values weaken edges between different subspaces.
     q : int or None, default=None
         Number of edges kept of every sample, the largest. None: all.
-    max_subspaces, assign_labels, center, random_state
-        As for `SparseSubspaceClustering`.
+    max_subspaces : int, default=10
+        Largest number of clusters to consider with `n_subspaces=None`.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How labels are found in the spectral embedding, as for `SparseSubspaceClustering`.
+    center : bool, default=False
+        Whether the subspaces pass through the mean of the samples instead of 0.
+    random_state : int, RandomState instance or None, default=None
+        Seed of spectral clustering.
 
     Attributes
     ----------

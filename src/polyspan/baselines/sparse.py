@@ -33,13 +33,15 @@ class SparseSubspaceClustering(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
+        Number of clusters. None: chosen by the widest gap between the eigenvalues of the graph's
+        Laplacian.
     subspace_dim : int, default=1
         Dimension of the subspace that is fitted to every cluster.
     algorithm : {"lasso", "omp"}, default="lasso"
-        "omp" chooses at most `n_nonzero` samples greedily: much faster.
+        How codes are found. "lasso" minimises the sum above; "omp" chooses at most `n_nonzero`
+        samples greedily, which is much faster.
     alpha : float, default=20.0
-        α_z > 1; a larger value gives a closer fit and denser codes.
+        Weight α_z > 1 of the fit; a larger value gives a closer fit and denser codes.
     n_nonzero : int, default=10
         Largest number of samples that a code uses, for "omp".
     outliers : bool, default=False
@@ -56,15 +58,22 @@ class SparseSubspaceClustering(GraphClustering):
     center : bool, default=False
         Whether the subspaces pass through the mean of the samples instead of 0.
     random_state : int, RandomState instance or None, default=None
+        Seed of spectral clustering.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
+        Cluster of every training sample.
     affinity_ : sparse array of shape (n_samples, n_samples)
+        Graph that was clustered.
     bases_ : ndarray of shape (n_subspaces_, n_features, subspace_dim)
+        Orthonormal bases: the principal directions of every cluster.
     mean_ : ndarray of shape (n_features,)
+        Mean that was subtracted; zero without `center`.
     n_subspaces_ : int
+        Number of clusters.
     n_features_in_ : int
+        Number of features seen during `fit`.
 
     Notes
     -----
@@ -151,15 +160,24 @@ class RobustSparseSubspaceClustering(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
+        Number of clusters. None: chosen by the widest gap between the eigenvalues of the graph's
+        Laplacian.
     subspace_dim : int, default=1
+        Dimension of the subspace that is fitted to every cluster.
     lam : float, "two-step" or None, default=None
-        λ > 0; None: 1/√subspace_dim. "two-step": λ_i = .25/‖β*‖₁, where β* is the code with the
-        smallest ‖β‖₁ among those with a residual of at most 2·`noise`.
+        Weight λ > 0 of the absolute values; None: 1/√subspace_dim. "two-step": λ_i = .25/‖β*‖₁,
+        where β* is the code with the smallest ‖β‖₁ among those with a residual of at most
+        2·`noise`.
     noise : float, default=0.1
         Expected norm σ of the noise of a sample of norm 1, for "two-step".
-    max_subspaces, assign_labels, center, random_state
-        As for `SparseSubspaceClustering`.
+    max_subspaces : int, default=10
+        Largest number of clusters to consider with `n_subspaces=None`.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How labels are found in the spectral embedding, as for `SparseSubspaceClustering`.
+    center : bool, default=False
+        Whether the subspaces pass through the mean of the samples instead of 0.
+    random_state : int, RandomState instance or None, default=None
+        Seed of spectral clustering.
 
     Attributes
     ----------

@@ -9,23 +9,61 @@ from polyspan.union.micusal import MiCUSaL
 
 
 class KSubspaces(MiCUSaL):
-    """Assign samples to the nearest of several subspaces, and fit each to its samples.
+    r"""Assign samples to the nearest of several subspaces, and fit each to its samples.
 
-    This is `MiCUSaL` with λ=∞, which leaves the closeness of the subspaces out.
+    This is `MiCUSaL` with λ=∞, which leaves the closeness of the subspaces out. The classical
+    algorithm is `init="random", solver="exact"`. `MiCUSaL` says more about the parameters.
 
     Parameters
     ----------
     n_subspaces : int, default=3
+        Number of subspaces.
     subspace_dim : int or sequence of n_subspaces ints, default=1
-    init, solver, n_init, center, affine, residual, trim, anneal_steps, anneal_range, max_iter, \
-            tol, forget_factor
-        As for `MiCUSaL`. The classical algorithm is `init="random", solver="exact"`.
-    random_state, n_jobs
-        As for `MiCUSaL`.
+        Dimension of each subspace, or one for each; with `affine` it may be 0.
+    init : {"anneal", "random"} or array of shape (n_subspaces, n_features, subspace_dim), \
+            default="anneal"
+        Start: annealed bases, random bases, or the bases that an array gives.
+    solver : {"power", "exact"}, default="power"
+        "exact" takes the top eigenvectors in each update, "power" one power step towards them.
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the one with the lowest objective is kept. "auto" is 8 for
+        `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
+        annealed, and 1 otherwise.
+    center : bool, default=True
+        Subtract the mean of the samples. Affine subspaces do not depend on it.
+    affine : bool, default=False
+        Learn affine subspaces, which need not go through the mean. With `subspace_dim=0` this is
+        k-means.
+    residual : {"plain", "loo"}, default="plain"
+        "plain" assigns by the residual. "loo" assigns by the residual to the subspace as it would
+        be without the sample: for clusters with few samples.
+    trim : float, default=0.0
+        Fraction of the samples (by weight), at least 0 and below 1, with the largest residuals,
+        which takes no part in the updates.
+    anneal_steps : int, default=80
+        Length of the cooling schedule, one power step each.
+    anneal_range : tuple of float, default=(0.4, 0.05)
+        First and last temperature, in units of the mean squared residual to one pooled subspace.
+    max_iter : int, default=300
+        Most iterations of the alternation, after annealing if any.
+    tol : float, default=1e-6
+        The alternation has converged when an iteration lowers the objective by no more than this
+        fraction of it.
+    forget_factor : float, default=1.0
+        For `partial_fit` only: factor for everything remembered, applied before each batch.
+    random_state : int, RandomState instance or None, default=None
+        Draws the starts. An int gives the same bits each time.
+    n_jobs : int or None, default=None
+        Starts of a large problem to run at once, in threads. Results do not depend on it.
 
     Attributes
     ----------
-    As for `MiCUSaL`; `objective_` is the sum of squared residuals.
+    objective_ : float
+        Sum of squared residuals.
+    bases_, subspace_dims_, mean_, anchors_, labels_, trimmed_, objective_history_, anneal_history_
+        As for `MiCUSaL`.
+    n_iter_, converged_, noise_variance_, subspace_distances_, n_features_in_, feature_names_in_
+        As for `MiCUSaL`.
 
     Examples
     --------

@@ -23,13 +23,21 @@ class ThresholdingSubspaceClustering(GraphClustering):
     Parameters
     ----------
     n_subspaces : int or None, default=3
-        None: chosen by the widest gap between the eigenvalues of the graph's Laplacian.
+        Number of clusters. None: chosen by the widest gap between the eigenvalues of the graph's
+        Laplacian.
     subspace_dim : int, default=1
+        Dimension of the subspace that is fitted to every cluster.
     q : int or None, default=None
         Number of neighbours of a sample. None: max(3, ⌈n_samples/(20 n_subspaces)⌉); with
         `n_subspaces=None` twice that, with `max_subspaces` in its place.
-    max_subspaces, assign_labels, center, random_state
-        As for `SparseSubspaceClustering`.
+    max_subspaces : int, default=10
+        Largest number of clusters to consider with `n_subspaces=None`.
+    assign_labels : {"kmeans", "cluster_qr"}, default="kmeans"
+        How labels are found in the spectral embedding, as for `SparseSubspaceClustering`.
+    center : bool, default=False
+        Whether the subspaces pass through the mean of the samples instead of 0.
+    random_state : int, RandomState instance or None, default=None
+        Seed of spectral clustering.
 
     Attributes
     ----------

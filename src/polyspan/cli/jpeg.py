@@ -1,7 +1,7 @@
 """How much noise a JPEG may hide: quantisation removes what the estimate of noise looks at.
 
-The estimate is a second difference, the finest detail of a picture, and JPEG rounds fine detail to
-0 where it is weaker than half a step of its tables. Tables and sampling of the colours stand in the
+The estimate looks at the finest detail of flat patches, and JPEG rounds fine detail to 0 where it
+is weaker than half a step of its tables. Tables and sampling of the colours stand in the
 file. So noise of known strength is put on a flat picture, compressed in the same way, and
 estimated: what it leaves says which noise an estimate cannot see.
 

@@ -50,7 +50,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     max_clusters : int, default=20
         Most clusters that are looked for, if `n_clusters` is None.
     graphs : {"auto", "all", "sparse"}, default="auto"
-        Which graphs take part. "all" needs memory for one matrix of n_samples × n_samples;
+        Which graphs take part. "all" needs memory for three matrices of n_samples × n_samples;
         "auto": all up to 3000 samples, only sparse ones beyond.
     close_subspaces : bool, default=True
         Where no graph separates clearly, try `MiCUSaL` as well, which finds subspaces that are
@@ -59,11 +59,14 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Methods of `polyspan.baselines` whose graphs join the consensus, weighted by their gaps as
         the others are: "elastic_net", "least_squares", "ensemble", "shape_interaction".
     random_state : int, RandomState instance or None, default=None
+        Seed of all that is drawn at random, such as the starts of k-means.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
+        Cluster of every training sample.
     n_clusters_ : int
+        Number of clusters.
     confidence_ : ndarray of shape (n_samples,)
         Weighted fraction of the graphs that agree with the label of a sample, from 0 to 1.
     certainty_ : float
@@ -168,12 +171,14 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Complete.
-        y : ignored
+            Training samples without missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : object
+        SubspaceClustering
+            The fitted estimator.
         """
         given = self._validate(X, reset=True)
         X = to_numpy(given)
@@ -322,7 +327,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
 
         Returns
         -------
-        text : str
+        str
             Some lines: number, sizes and dimensions of the clusters, the certainty and what it is
             worth, which graphs agree, which samples are unsure.
         """

@@ -26,6 +26,7 @@ def extract_patches(
     Parameters
     ----------
     image : array-like of shape (height, width) or (height, width, n_channels)
+        Pixels of a gray image, or of one with channels.
     patch_shape : int or (int, int)
         Rows and columns of a patch; one number for squares.
     step : int or (int, int), default=None
@@ -37,7 +38,7 @@ def extract_patches(
 
     Returns
     -------
-    patches : ndarray of shape (n_patches, n_pixels) or (n_patches, n_pixels * n_channels)
+    ndarray of shape (n_patches, n_pixels) or (n_patches, n_pixels * n_channels)
         The patches, row by row of the image, as a copy of the same type. One patch is
         `patches[i].reshape(patch_shape)`; for a colour image the channels are a further last axis.
 
@@ -80,15 +81,20 @@ def assemble_patches(
     Parameters
     ----------
     patches : array-like of shape (n_patches, n_values)
+        Patches in the order of `extract_patches`.
     image_shape : (height, width) or (height, width, n_channels)
         Shape of the image that they were taken from.
-    patch_shape, step, cover
-        The values that were given to `extract_patches`.
+    patch_shape : int or (int, int)
+        Rows and columns of a patch, as given to `extract_patches`.
+    step : int or (int, int), default=None
+        Rows and columns from one patch to the next, as given to `extract_patches`.
+    cover : bool, default=False
+        Whether further patches end at the edges, as given to `extract_patches`.
 
     Returns
     -------
-    image : ndarray of shape `image_shape`
-        Floating-point values. Pixels that no patch covers are NaN.
+    ndarray of shape `image_shape`
+        The image, in floating-point values. Pixels that no patch covers are NaN.
 
     Examples
     --------

@@ -32,14 +32,21 @@ SCENES = {
 
 @dataclass(frozen=True)
 class Scene:
-    """An image, and patches of its halves as samples."""
+    """An image, and patches of its halves as samples.
+
+    Parameters
+    ----------
+    image : ndarray of shape (height, width)
+        Gray values between 0 and 1.
+    train : ndarray of shape (n_patches, n_pixels)
+        Patches of the left half; pixels row by row.
+    test : ndarray of shape (n_patches, n_pixels)
+        Patches of the right half.
+    """
 
     image: np.ndarray
-    """Gray values between 0 and 1, shape (height, width)."""
     train: np.ndarray
-    """Patches of the left half, shape (n_patches, n_pixels); pixels row by row."""
     test: np.ndarray
-    """Patches of the right half."""
 
 
 def load_city_scene(
@@ -70,8 +77,9 @@ def load_city_scene(
 
     Returns
     -------
-    scene : Scene
-        `image`, `train`, `test`. If the number of columns is odd, the last one is left out.
+    Scene
+        The image, and the patches of its halves, `train` and `test`. If the number of columns is
+        odd, the last one is left out.
 
     Examples
     --------

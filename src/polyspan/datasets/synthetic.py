@@ -17,26 +17,34 @@ from polyspan.inputs import naming_columns, require_numpy
 
 @dataclass(frozen=True)
 class UnionOfSubspaces:
-    """A training set and a test set drawn from one union of subspaces."""
+    """A training set and a test set drawn from one union of subspaces.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Noisy training samples.
+    X_clean : ndarray of shape (n_samples, n_features)
+        The same samples without noise, of norm 1.
+    labels : ndarray of shape (n_samples,)
+        Which subspace each sample was drawn from.
+    bases : ndarray of shape (n_subspaces, n_features, subspace_dim)
+        True bases. Where dimensions differ there are as many columns as the largest has, and those
+        beyond a subspace's own dimension are zero.
+    X_test : ndarray of shape (n_test_samples, n_features)
+        Noisy test samples.
+    X_test_clean : ndarray of shape (n_test_samples, n_features)
+        The test samples without noise.
+    labels_test : ndarray of shape (n_test_samples,)
+        Which subspace each test sample was drawn from.
+    """
 
     X: np.ndarray
-    """Noisy training samples, shape (n_samples, n_features)."""
     X_clean: np.ndarray
-    """The same samples without noise, of norm 1."""
     labels: np.ndarray
-    """Which subspace each sample was drawn from."""
     bases: np.ndarray
-    """True bases, shape (n_subspaces, n_features, subspace_dim).
-
-    Where dimensions differ there are as many columns as the largest has, and those beyond a
-    subspace's own dimension are zero.
-    """
     X_test: np.ndarray
-    """Noisy test samples."""
     X_test_clean: np.ndarray
-    """The test samples without noise."""
     labels_test: np.ndarray
-    """Which subspace each test sample was drawn from."""
 
 
 def make_union_of_subspaces(
@@ -67,21 +75,22 @@ def make_union_of_subspaces(
     subspace_dim : int or sequence of int, default=13
         Dimension s of every subspace, or one dimension for each.
     spread : float, default=0.04
-        t_s ≥ 0: how far each subspace is from the one before.
+        How far each subspace is from the one before, t_s ≥ 0.
     noise : float, default=0.1
-        σ² ≥ 0: expected squared norm of the noise of a training sample (variance σ²/m per entry).
+        Expected squared norm σ² ≥ 0 of the noise of a training sample (variance σ²/m per entry).
     test_noise : float, default=None
         The same for test samples; None: as `noise`.
     test_sizes : sequence of int, default=None
         Test samples per subspace; None: as `sizes`.
     random_state : int, RandomState instance or None, default=None
-        Seed. The subspaces, the clean training samples, the clean test samples, and the noise of
-        each are drawn in this order.
+        Seed of the draws. The subspaces, the clean training samples, the clean test samples, and
+        the noise of each are drawn in this order.
 
     Returns
     -------
-    data : UnionOfSubspaces
-        `X`, `X_clean`, `labels`, `bases`, `X_test`, `X_test_clean`, `labels_test`.
+    UnionOfSubspaces
+        Training samples `X`, `X_clean`, `labels`, the true `bases`, and test samples `X_test`,
+        `X_test_clean`, `labels_test`.
 
     Examples
     --------
@@ -172,6 +181,7 @@ def mask_entries(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
+        Samples; never modified.
     fraction : float
         Fraction of the entries to hide: at least 0 and below 1.
     pattern : {"sample", "overall", "block", "side"}, default="sample"
@@ -180,11 +190,12 @@ def mask_entries(
         neighbouring features per sample; "side": the last features of one half of the samples,
         drawn at random; the other half stays complete, so that every feature is observed.
     random_state : int, RandomState instance or None, default=None
+        Seed of the draw of hidden entries.
 
     Returns
     -------
-    X_masked : ndarray of shape (n_samples, n_features)
-        Floating-point values.
+    ndarray of shape (n_samples, n_features)
+        Floating-point values of X, with NaN for hidden entries.
 
     Examples
     --------

@@ -23,12 +23,18 @@ USPS = DataFile(
 
 @dataclass(frozen=True)
 class Digits:
-    """Images of digits as samples."""
+    """Images of digits as samples.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, 256)
+        Samples: the pixels of an image column by column, as in the file.
+    target : ndarray of shape (n_samples,)
+        Which digit each sample is.
+    """
 
     X: np.ndarray
-    """Samples, shape (n_samples, 256): the pixels of an image column by column, as in the file."""
     target: np.ndarray
-    """Which digit each sample is."""
 
     @property
     def images(self) -> np.ndarray:
@@ -37,7 +43,18 @@ class Digits:
 
     @staticmethod
     def to_images(rows: np.ndarray) -> np.ndarray:
-        """Return rows in the order of `X`, such as denoised samples, as upright images."""
+        """Return rows in the order of `X`, such as denoised samples, as upright images.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_rows, 256)
+            Pixels of an image column by column.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 16, 16)
+            One image per row.
+        """
         return np.asarray(rows).reshape(-1, 16, 16).swapaxes(1, 2)
 
 
@@ -70,8 +87,9 @@ def load_usps(
 
     Returns
     -------
-    data : Digits
-        `X`, `target`, `images`, and `to_images` for results in the order of `X`.
+    Digits
+        Samples `X`, their digits `target`, the `images`, and `to_images` for results in the order
+        of `X`.
 
     Examples
     --------

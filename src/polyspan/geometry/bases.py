@@ -32,6 +32,16 @@ def orthonormal_columns(a: Array) -> Array:
 
     By Householder QR. The columns are orthonormal to rounding even if `a` does not have full
     rank; then arbitrary directions complete the span.
+
+    Parameters
+    ----------
+    a : array of shape (..., n_features, dim)
+        Stack of matrices with n_features ≥ dim.
+
+    Returns
+    -------
+    array of shape (..., n_features, dim)
+        Orthonormal bases.
     """
     return namespace(a).linalg.qr(a, mode="reduced").Q
 
@@ -42,8 +52,19 @@ def orthonormal_step(a: Array, dims: Dims = None) -> Array:
     Accelerators are slow at QR decompositions of many thin matrices (seconds for a thousand small
     problems): there a Cholesky factor of the Gram matrix is used instead.
 
-    With `dims`, the dimensions along the third last axis, columns beyond them stay zero. They must
-    be zero in `a`; the first columns of a QR decomposition do not depend on those after them.
+    Parameters
+    ----------
+    a : array of shape (..., n_features, dim)
+        Stack of matrices with n_features ≥ dim.
+    dims : tuple of int or None, default=None
+        Dimensions along the third last axis. Columns of `a` beyond them must be zero, and they
+        stay zero; the first columns of a QR decomposition do not depend on those after them.
+        None: all columns are directions.
+
+    Returns
+    -------
+    array of shape (..., n_features, dim)
+        Orthonormal bases.
     """
     if is_host(a):
         return zero_padded(orthonormal_columns(a), dims)
@@ -51,7 +72,21 @@ def orthonormal_step(a: Array, dims: Dims = None) -> Array:
 
 
 def orthonormal_rows(a: Array, dims: Dims = None) -> Array:
-    """Return the same as `orthonormal_step`, for the rows of a stack of wide matrices."""
+    """Return the same as `orthonormal_step`, for the rows of a stack of wide matrices.
+
+    Parameters
+    ----------
+    a : array of shape (..., dim, n_features)
+        Stack of matrices with n_features ≥ dim.
+    dims : tuple of int or None, default=None
+        Dimensions along the third last axis. Rows of `a` beyond them must be zero, and they stay
+        zero. None: all rows are directions.
+
+    Returns
+    -------
+    array of shape (..., dim, n_features)
+        Matrices with orthonormal rows.
+    """
     if is_host(a):
         return transpose(zero_padded(orthonormal_columns(transpose(a)), dims))
     return cholesky_rows(a, dims)
@@ -63,9 +98,20 @@ def cholesky_orthonormal(a: Array, dims: Dims = None) -> Array:
 
 
 def zero_padded(bases: Array, dims: Dims) -> Array:
-    """Return a stack, (…, n_subspaces, n_features, most_dims), with zeros beyond every dimension.
+    """Return a stack of bases with zeros beyond every dimension.
 
-    None: all dimensions are the number of columns, and nothing changes.
+    Parameters
+    ----------
+    bases : array of shape (..., n_subspaces, n_features, most_dims)
+        Stack of bases, with as many columns as the largest dimension.
+    dims : tuple of n_subspaces ints or None
+        Dimension of every subspace; None: all dimensions are the number of columns, and nothing
+        changes.
+
+    Returns
+    -------
+    array of shape (..., n_subspaces, n_features, most_dims)
+        The stack, whose columns beyond a subspace's own dimension are zero.
     """
     if dims is None:
         return bases
@@ -143,7 +189,21 @@ def near_copies(basis: Array, n: int, dims: Dims = None) -> Array:
     """Return n bases near the given one, each with its own small fixed perturbation.
 
     Exact copies are a saddle point of the objective: every sample is equally near to all of them,
-    and rounding errors would decide the next step. With `dims` a copy has the first columns alone.
+    and rounding errors would decide the next step.
+
+    Parameters
+    ----------
+    basis : array of shape (..., n_features, dim)
+        Orthonormal basis, or a stack of them.
+    n : int
+        Number of copies of each basis.
+    dims : tuple of n ints or None, default=None
+        Dimension of every copy, which has only that many of the first columns; None: all columns.
+
+    Returns
+    -------
+    array of shape (..., n, n_features, dim)
+        Orthonormal bases; columns beyond a copy's own dimension are zero.
     """
     m, s = basis.shape[-2:]
     turns = np.random.RandomState(0).standard_normal((n, m, s)) / m**0.5
@@ -159,6 +219,16 @@ def range_basis(a: Array) -> Array:
     with a positive mean, so another basis of the same span would give other data. The signs of
     singular vectors depend on LAPACK; here they follow scikit-learn's rule (`svd_flip`): the
     entry of every vector with the largest absolute value is positive.
+
+    Parameters
+    ----------
+    a : array of shape (n_features, n_columns)
+        Matrix whose columns span the subspace.
+
+    Returns
+    -------
+    array of shape (n_features, rank)
+        Orthonormal basis of the column span, with as many columns as the rank of `a`.
     """
     xp = namespace(a)
     u, values, _ = xp.linalg.svd(a, full_matrices=False)
@@ -170,7 +240,19 @@ def range_basis(a: Array) -> Array:
 
 
 def draw_bases(shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray:
-    """Draw orthonormal bases uniformly; the last two axes of `shape` are (n_features, dim).
+    """Draw orthonormal bases of uniformly distributed subspaces.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the result; the last two axes are (n_features, dim).
+    rng : RandomState instance
+        Generator of the random numbers.
+
+    Returns
+    -------
+    ndarray of shape `shape`
+        Orthonormal bases.
 
     Examples
     --------
@@ -184,9 +266,17 @@ def draw_bases(shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray
 
 
 def subspace_dims(bases: Array) -> Array:
-    """Return the dimension of every subspace of a stack (n_subspaces, n_features, most_dims).
+    """Return the dimension of every subspace of a stack.
 
-    Where dimensions differ, the columns beyond a subspace's own dimension are zero.
+    Parameters
+    ----------
+    bases : array of shape (..., n_subspaces, n_features, most_dims)
+        Bases. Where dimensions differ, the columns beyond a subspace's own dimension are zero.
+
+    Returns
+    -------
+    array of shape (..., n_subspaces)
+        Number of columns of every basis that are not zero.
 
     Examples
     --------
@@ -200,7 +290,21 @@ def subspace_dims(bases: Array) -> Array:
 
 
 def is_orthonormal(bases: Array, tolerance: float | None = None) -> bool:
-    """Tell whether every matrix of a stack has orthonormal columns."""
+    """Tell whether every matrix of a stack has orthonormal columns.
+
+    Parameters
+    ----------
+    bases : array of shape (..., n_features, dim)
+        Matrices to check.
+    tolerance : float or None, default=None
+        Largest difference of an entry of DᵀD from that of the identity; None: the square root of
+        the rounding unit.
+
+    Returns
+    -------
+    bool
+        True if all of them have orthonormal columns.
+    """
     xp = namespace(bases)
     if tolerance is None:
         tolerance = machine_epsilon(bases) ** 0.5
@@ -210,6 +314,16 @@ def is_orthonormal(bases: Array, tolerance: float | None = None) -> bool:
 
 def orthonormalise(bases: Array) -> Array:
     """Return the nearest stack with orthonormal columns (the polar factors).
+
+    Parameters
+    ----------
+    bases : array of shape (..., n_features, dim)
+        Matrices of full column rank.
+
+    Returns
+    -------
+    array of shape (..., n_features, dim)
+        Orthonormal bases of the same column spans.
 
     Raises
     ------

@@ -32,15 +32,18 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Equal samples count once: the logarithm of the distance 0 between them does not exist.
-    k1, k2 : int, default=6, 10
-        Smallest and largest number of neighbours; k1 at least 3. If there are too few samples
-        for k2, it is lowered, with a warning.
+        Samples. Equal samples count once: the logarithm of the distance 0 between them does not
+        exist.
+    k1 : int, default=6
+        Smallest number of neighbours, at least 3.
+    k2 : int, default=10
+        Largest number of neighbours. If there are too few samples for it, it is lowered, with a
+        warning.
 
     Returns
     -------
-    dimension : float
-        NaN if there are too few distinct samples for k1 neighbours.
+    float
+        Estimated dimension; NaN if there are too few distinct samples for k1 neighbours.
 
     Examples
     --------
@@ -67,7 +70,24 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
 
 
 def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
-    """Return the estimate and how many neighbours the samples have, without a warning."""
+    """Return the estimate and how many neighbours the samples have, without a warning.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Samples. Equal samples count once.
+    k1 : int
+        Smallest number of neighbours, at least 3.
+    k2 : int
+        Largest number of neighbours, at least `k1`; lowered if there are too few samples.
+
+    Returns
+    -------
+    dimension : float
+        Estimated dimension, as `estimate_dimension` returns it.
+    most : int
+        Number of neighbours that a sample has: the number of distinct samples minus 1.
+    """
     check_neighbours(k1, k2)
     with naming_columns(X):
         X = np.unique(check_array(to_numpy(X), dtype=[np.float64, np.float32]), axis=0)
@@ -89,7 +109,15 @@ def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
 
 
 def check_neighbours(k1: int, k2: int) -> None:
-    """Raise an error for numbers of neighbours for which the estimate is not defined."""
+    """Raise an error for numbers of neighbours for which the estimate is not defined.
+
+    Parameters
+    ----------
+    k1 : int
+        Smallest number of neighbours; below 3 it is refused.
+    k2 : int
+        Largest number of neighbours; below `k1` it is refused.
+    """
     if k1 <= 2:
         raise ValueError(f"k1={k1} must be at least 3: the estimate divides by k1 - 2")
     if k2 < k1:

@@ -103,7 +103,8 @@ def subspace_distance(
 
     Returns
     -------
-    distance : float
+    float
+        The distance, at least 0.
 
     Notes
     -----
@@ -145,8 +146,9 @@ def principal_angles(first: Array, second: Array) -> Array:
 
     Returns
     -------
-    angles : array of shape (subspace_dim,)
-        Between 0 and π/2. Where dimensions differ, there are as many as the smaller dimension.
+    array of shape (subspace_dim,)
+        Angles between 0 and π/2. Where dimensions differ, there are as many as the smaller
+        dimension.
 
     Examples
     --------
@@ -172,12 +174,12 @@ def pairwise_subspace_distances(bases: Array, *, metric: str = "chordal") -> Arr
         Orthonormal bases, as `bases_` of a model. Where dimensions differ, columns beyond a
         subspace's own dimension are zero.
     metric : str, default="chordal"
-        As for `subspace_distance`.
+        Name of the metric, as for `subspace_distance`.
 
     Returns
     -------
-    distances : array of shape (n_subspaces, n_subspaces)
-        Symmetric, with a zero diagonal.
+    array of shape (n_subspaces, n_subspaces)
+        Distances; the matrix is symmetric, with a zero diagonal.
 
     Examples
     --------
@@ -200,7 +202,20 @@ def pairwise_subspace_distances(bases: Array, *, metric: str = "chordal") -> Arr
 
 
 def distances_between(bases: Array, metric: str = "chordal") -> Array:
-    """Return `pairwise_subspace_distances` of checked bases, of any array package."""
+    """Return `pairwise_subspace_distances` of checked bases, of any array package.
+
+    Parameters
+    ----------
+    bases : array of shape (n_subspaces, n_features, subspace_dim)
+        Orthonormal bases, padded with columns of zeros where dimensions differ.
+    metric : str, default="chordal"
+        Name of the metric, as for `subspace_distance`.
+
+    Returns
+    -------
+    array of shape (n_subspaces, n_subspaces)
+        Distances; the matrix is symmetric, with a zero diagonal.
+    """
     n, each = bases.shape[0], without_padding(bases)
     distances = zeros((n, n), bases)
     for i in range(n):
@@ -221,27 +236,55 @@ def closeness(bases: Array, dims: tuple[int, ...] | None = None) -> Array:
     Parameters
     ----------
     bases : array of shape (n_stacks, n_subspaces, n_features, subspace_dim)
-        Where dimensions differ, columns beyond a subspace's own dimension are zero.
+        Orthonormal bases. Where dimensions differ, columns beyond a subspace's own dimension are
+        zero.
     dims : tuple of n_subspaces ints or None, default=None
         Dimension s_l of every subspace; None: that of all is the number of columns.
 
     Returns
     -------
-    closeness : float64 array of shape (n_stacks,)
+    float64 array of shape (n_stacks,)
+        Sum of the squared distances of all ordered pairs of every stack.
     """
     wide = side_by_side(bases)
     return closeness_of_gram(transpose(wide) @ wide, bases.shape[1], dims)
 
 
 def side_by_side(bases: Array) -> Array:
-    """Return W = [D_1 … D_L] of every stack, (n_stacks, n_features, n_subspaces * subspace_dim)."""
+    """Return W = [D_1 … D_L] of every stack.
+
+    Parameters
+    ----------
+    bases : array of shape (n_stacks, n_subspaces, n_features, subspace_dim)
+        Bases D_l of every stack.
+
+    Returns
+    -------
+    array of shape (n_stacks, n_features, n_subspaces * subspace_dim)
+        Bases of every stack side by side.
+    """
     xp = namespace(bases)
     n_stacks, n, m, s = bases.shape
     return xp.reshape(xp.permute_dims(bases, (0, 2, 1, 3)), (n_stacks, m, n * s))
 
 
 def closeness_of_gram(gram: Array, n: int, dims: tuple[int, ...] | None = None) -> Array:
-    """Return `closeness` from the products WᵀW of n bases side by side."""
+    """Return `closeness` from the products WᵀW of n bases side by side.
+
+    Parameters
+    ----------
+    gram : array of shape (n_stacks, n * subspace_dim, n * subspace_dim)
+        Products WᵀW, with W as `side_by_side` returns it.
+    n : int
+        Number of subspaces of every stack.
+    dims : tuple of n ints or None, default=None
+        Dimension of every subspace; None: that of all is `subspace_dim`.
+
+    Returns
+    -------
+    float64 array of shape (n_stacks,)
+        Sum of the squared distances of all ordered pairs of every stack.
+    """
     xp = namespace(gram)
     n_stacks, s = gram.shape[0], gram.shape[2] // n
     blocks = float64_sum(xp.reshape(gram * gram, (n_stacks, n, s, n, s)), axis=(2, 4))

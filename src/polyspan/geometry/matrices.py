@@ -12,6 +12,22 @@ def leading_eigen(a: Array, tol: float, floor: float = 0.0) -> tuple[Array, Arra
     """Return the large eigenvalues of a symmetric matrix, ascending, and their eigenvectors.
 
     Large are those above `floor` and above `tol` times the largest; the others are rounding.
+
+    Parameters
+    ----------
+    a : array of shape (n, n)
+        Symmetric matrix.
+    tol : float
+        Fraction of the largest eigenvalue up to which an eigenvalue is left out.
+    floor : float, default=0.0
+        Value up to which an eigenvalue is left out.
+
+    Returns
+    -------
+    values : array of shape (k,)
+        The k large eigenvalues, ascending.
+    vectors : array of shape (n, k)
+        Their eigenvectors, as columns.
     """
     xp = namespace(a)
     if is_numpy(a):
@@ -24,7 +40,18 @@ def leading_eigen(a: Array, tol: float, floor: float = 0.0) -> tuple[Array, Arra
 
 
 def cholesky_or_none(a: Array) -> Array | None:
-    """Return the lower Cholesky factor, or None where the matrix is not positive definite."""
+    """Return the lower Cholesky factor, or None where the matrix is not positive definite.
+
+    Parameters
+    ----------
+    a : array of shape (n, n)
+        Symmetric matrix.
+
+    Returns
+    -------
+    array of shape (n, n) or None
+        Lower triangular factor L with LLᵀ = a, or None.
+    """
     xp = namespace(a)
     try:
         if is_numpy(a):
@@ -36,7 +63,22 @@ def cholesky_or_none(a: Array) -> Array | None:
 
 
 def submatrix(a: Array, rows: Array, columns: Array) -> Array:
-    """Return the entries of a matrix at the crossings of some rows and columns."""
+    """Return the entries of a matrix at the crossings of some rows and columns.
+
+    Parameters
+    ----------
+    a : array of shape (n, m)
+        The matrix.
+    rows : array of shape (k,)
+        Indices of the rows to take.
+    columns : array of shape (l,)
+        Indices of the columns to take.
+
+    Returns
+    -------
+    array of shape (k, l)
+        Entries at these rows and columns.
+    """
     if is_numpy(a):
         return a[np.ix_(rows, columns)]
     xp = namespace(a)

@@ -44,9 +44,9 @@ def denoise_image(
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels; or a list of such pictures
-        16×16 pixels or more. Integers are divided by the largest value of their type, as in
-        scikit-image; floats are not changed. Leave an alpha channel out. Tensors of PyTorch and
-        arrays of CuPy are denoised on their device.
+        The picture, of 16×16 pixels or more. Integers are divided by the largest value of their
+        type, as in scikit-image; floats are not changed. Leave an alpha channel out. Tensors of
+        PyTorch and arrays of CuPy are denoised on their device.
     sigma : float or array-like, default=None
         Standard deviation of the noise, in the units of the result. One number; or one per channel;
         or a map of the size of the picture. None: the result of `estimate_noise`.
@@ -92,7 +92,7 @@ def denoise_image(
     Returns
     -------
     denoised : array of the same shape
-        float32 where the picture is float16 or float32, else float64.
+        The picture without noise; float32 where the picture is float16 or float32, else float64.
     std : array of the same shape
         Square root of the expected squared error of each pixel. Only with `return_std`.
 

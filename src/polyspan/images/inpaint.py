@@ -97,8 +97,8 @@ def inpaint_image(
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels
-        16×16 pixels or more. Integers are divided by the largest value of their type, as in
-        scikit-image; floats are not changed. Masked pixels are not used.
+        The picture, of 16×16 pixels or more. Integers are divided by the largest value of their
+        type, as in scikit-image; floats are not changed. Masked pixels are not used.
     mask : array-like of shape (height, width), or of the shape of the image
         True (or not 0) where a pixel is missing, in all channels or in one. Where channels have
         different masks, they are filled together: what one channel has tells about the others.
@@ -121,9 +121,9 @@ def inpaint_image(
 
     Returns
     -------
-    filled : ndarray of the same shape
-        float32 where the picture is float16 or float32, else float64. Observed pixels are not
-        changed.
+    ndarray of the same shape
+        The filled picture; float32 where the picture is float16 or float32, else float64. Observed
+        pixels are not changed.
 
     Notes
     -----

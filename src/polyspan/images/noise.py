@@ -60,6 +60,7 @@ def estimate_noise(
     Parameters
     ----------
     image : array-like of shape (height, width), or with channels
+        The picture, of 16×16 pixels or more, without missing values.
     channel_axis : int or None, default=None
         Which axis holds the channels of a colour picture; None: a gray picture.
     per_channel : bool, default=False
@@ -68,9 +69,9 @@ def estimate_noise(
 
     Returns
     -------
-    sigma : float, or ndarray of shape (n_channels,)
-        In the units of the picture; integers are divided by the largest value of their type. An
-        array where `per_channel` is True; a gray picture has one channel.
+    float or ndarray of shape (n_channels,)
+        Standard deviation in the units of the picture; integers are divided by the largest value
+        of their type. An array where `per_channel` is True; a gray picture has one channel.
 
     Examples
     --------

@@ -17,6 +17,16 @@ def coherence(z: np.ndarray) -> float:
 
     It is 1 where all entries have the same size, and m where only one entry is not zero.
 
+    Parameters
+    ----------
+    z : array-like of shape (n_features,)
+        The vector, such as the difference x - y of two samples.
+
+    Returns
+    -------
+    float
+        Coherence, between 1 and m = n_features; 1 for the zero vector.
+
     Examples
     --------
     >>> import numpy as np
@@ -29,7 +39,22 @@ def coherence(z: np.ndarray) -> float:
 
 
 def squared_distance_deviation(mu: float, n_common: int, delta: float) -> float:
-    """Return α of Corollary 1: the estimated squared distance is within 1 ± α of the true one."""
+    """Return α of Corollary 1: the estimated squared distance is within 1 ± α of the true one.
+
+    Parameters
+    ----------
+    mu : float
+        Coherence of the difference x - y, as `coherence` returns it.
+    n_common : int
+        Number of entries that are observed in both samples, at least 1.
+    delta : float
+        Number δ between 0 and 1; the bound holds with probability at least 1 - 2δ.
+
+    Returns
+    -------
+    float
+        Relative deviation α of the estimate.
+    """
     return _deviation(mu, n_common, delta)
 
 
@@ -38,7 +63,21 @@ def inner_product_deviation(
 ) -> float:
     """Return β of Lemma 1: the estimated inner product is within ± β of the true one.
 
-    `largest_product` is ‖x ∘ y‖_∞.
+    Parameters
+    ----------
+    n_features : int
+        Number m of features.
+    largest_product : float
+        Largest absolute product of two entries, ‖x ∘ y‖_∞.
+    n_common : int
+        Number of entries that are observed in both samples, at least 1.
+    delta : float
+        Number δ between 0 and 1; the bound holds with probability at least 1 - 2δ.
+
+    Returns
+    -------
+    float
+        Absolute deviation β of the estimate.
     """
     return _deviation(n_features * largest_product, n_common, delta)
 
@@ -46,8 +85,25 @@ def inner_product_deviation(
 def gaussian_kernel_bounds(h: float, mu: float, n_common: int, delta: float) -> tuple[float, float]:
     """Return the lower and upper bound of Theorem 1 on a value κ of the Gaussian kernel.
 
-    `h` is the estimate of κ, and `mu` the coherence of x - y. For α ≥ 1 the lower bound is the
-    trivial one, 0, and a warning is given.
+    For α ≥ 1 the lower bound is the trivial one, 0, and a warning is given.
+
+    Parameters
+    ----------
+    h : float
+        Estimate of κ.
+    mu : float
+        Coherence of the difference x - y, as `coherence` returns it.
+    n_common : int
+        Number of entries that are observed in both samples, at least 1.
+    delta : float
+        Number δ between 0 and 1; the bounds hold with probability at least 1 - 2δ.
+
+    Returns
+    -------
+    lower : float
+        Lower bound h^(1 / (1 - α)) on κ, with α of `squared_distance_deviation`.
+    upper : float
+        Upper bound h^(1 / (1 + α)) on κ.
     """
     alpha = squared_distance_deviation(mu, n_common, delta)
     upper = h ** (1.0 / (1.0 + alpha))
@@ -65,8 +121,21 @@ def gaussian_kernel_bounds(h: float, mu: float, n_common: int, delta: float) -> 
 def polynomial_kernel_bounds(h: float, degree: int, beta: float) -> tuple[float, float]:
     """Return the lower and upper bound of Theorem 2 on κ = (⟨x, y⟩ + c)ᵈ, given its estimate h.
 
-    `beta` is the result of `inner_product_deviation`. The degree must be odd: then the d-th root
-    of h keeps its sign.
+    Parameters
+    ----------
+    h : float
+        Estimate of κ.
+    degree : int
+        Degree d of the polynomial. It must be odd: then the d-th root of h keeps its sign.
+    beta : float
+        Result of `inner_product_deviation`.
+
+    Returns
+    -------
+    lower : float
+        Lower bound (h^(1/d) - β)ᵈ on κ.
+    upper : float
+        Upper bound (h^(1/d) + β)ᵈ on κ.
     """
     if degree < 1 or degree % 2 == 0:
         raise ValueError(f"degree={degree}: Theorem 2 holds for odd degrees")

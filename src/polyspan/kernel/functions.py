@@ -31,6 +31,20 @@ class Kernel:
     The paper's Gaussian exp(-d²/c) is "rbf" with gamma = 1/c, its polynomial (⟨x, y⟩ + c)ᵈ is
     "poly" with gamma = 1, coef0 = c, degree = d.
 
+    Parameters
+    ----------
+    name : str or callable
+        Name of a kernel of `sklearn.metrics.pairwise_kernels`, such as "rbf", "poly" or "linear",
+        or a function of two samples that returns a number.
+    gamma : float or None, default=None
+        Factor of squared distances or inner products; None: 1 / n_features.
+    degree : float, default=3
+        Exponent of "poly".
+    coef0 : float, default=1
+        Constant of "poly".
+    others : dict or None, default=None
+        Further parameters, which a callable gets.
+
     Examples
     --------
     >>> import numpy as np
@@ -42,11 +56,9 @@ class Kernel:
 
     name: KernelName
     gamma: float | None = None
-    """Factor of squared distances or inner products; None: 1 / n_features."""
     degree: float = 3
     coef0: float = 1
     others: dict[str, Any] | None = None
-    """Further parameters, which a callable gets."""
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return κ(x, y) of all pairs of rows, (len(X), len(Y)), on the device of X."""
@@ -81,7 +93,18 @@ class Kernel:
         return self.of_distances(xp.clip(squares, 0.0, None), X.shape[1])
 
     def diagonal(self, X: Array) -> Array:
-        """Return κ(x, x) of every row, without the other pairs."""
+        """Return κ(x, x) of every row, without the other pairs.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Samples without missing entries.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Kernel value of every sample with itself.
+        """
         if self.name == "rbf":
             return zeros((X.shape[0],), X) + 1.0
         if self.name in ("linear", "poly"):
@@ -89,18 +112,55 @@ class Kernel:
         return np.array([self(row[None, :])[0, 0] for row in X], dtype=X.dtype)
 
     def of_products(self, products: Array, n_features: int) -> Array:
-        """Return the values of a dot-product kernel at given inner products."""
+        """Return the values of a dot-product kernel at given inner products.
+
+        Parameters
+        ----------
+        products : array
+            Inner products ⟨x, y⟩, of any shape.
+        n_features : int
+            Number of features of the samples, from which the default of `gamma` is computed.
+
+        Returns
+        -------
+        array
+            Kernel values, of the shape of `products`.
+        """
         if self.name == "linear":
             return products
         gamma = self.scale(n_features)
         return (gamma * products + self.coef0) ** self.degree
 
     def of_distances(self, squares: Array, n_features: int) -> Array:
-        """Return the values of the Gaussian kernel at given squared distances."""
+        """Return the values of the Gaussian kernel at given squared distances.
+
+        Parameters
+        ----------
+        squares : array
+            Squared distances ‖x - y‖², of any shape.
+        n_features : int
+            Number of features of the samples, from which the default of `gamma` is computed.
+
+        Returns
+        -------
+        array
+            Kernel values, of the shape of `squares`.
+        """
         return namespace(squares).exp(-self.scale(n_features) * squares)
 
     def scale(self, n_features: int) -> float:
-        """Return gamma, or its default."""
+        """Return gamma, or its default.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of features of the samples.
+
+        Returns
+        -------
+        float
+            The value of `gamma`; 1 / n_features where it is None.
+        """
         return 1.0 / n_features if self.gamma is None else float(self.gamma)
 
     @property

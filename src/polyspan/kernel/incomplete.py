@@ -13,13 +13,21 @@ from polyspan.kernel.functions import Kernel, feature_distances
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated kernel values, and the number of pairs that have no common entry."""
+    """Estimated kernel values, and the number of pairs that have no common entry.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, k)
+        Estimate of κ(x, y) for every pair of rows.
+    n_unrelated : int
+        Pairs of samples without a common observed entry.
+    fill : float
+        Squared distance or inner product that is used for pairs without a common entry.
+    """
 
     values: np.ndarray
     n_unrelated: int
-    """Pairs of samples without a common observed entry."""
     fill: float
-    """Squared distance or inner product that is used for pairs without a common entry."""
 
 
 def estimate_kernel(
@@ -42,15 +50,21 @@ def estimate_kernel(
     ----------
     kernel : Kernel
         A kernel with the name "rbf", "poly" or "linear".
-    X : array of shape (n, n_features)
-        NaN marks a missing entry.
-    Y : array of shape (k, n_features), default=None
-        None: X itself, and the result is symmetric.
+    X : ndarray of shape (n, n_features)
+        Samples, with NaN for missing entries.
+    Y : ndarray of shape (k, n_features), default=None
+        Other samples, with NaN for missing entries; None: X itself, and the result is symmetric.
     fill : float, default=None
         Squared distance (Gaussian) or inner product (other kernels) of pairs with no common entry;
         None: the mean over all pairs of different samples that have a common entry.
-    sample_weight : array of shape (n,), default=None
+    sample_weight : ndarray of shape (n,), default=None
         How often every row of X counts in that mean, where Y is None.
+
+    Returns
+    -------
+    Estimate
+        Kernel values of all pairs, the number of pairs with no common entry, and the value of
+        `fill` that was used.
     """
     if kernel.name not in ("rbf", "poly", "linear"):
         raise ValueError(
@@ -120,6 +134,19 @@ def estimate_feature_distances(kernel: Kernel, X: np.ndarray) -> np.ndarray:
     For dot-product kernels, inner products come from squared distances:
     ⟨x, y⟩ = (‖x‖² + ‖y‖² - ‖x - y‖²)/2. The errors of the estimates cancel in the difference of two
     samples that are near each other. In three separately estimated kernel values they add up.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel with the name "rbf", "poly" or "linear".
+    X : ndarray of shape (n_samples, n_features)
+        Samples, with NaN for missing entries.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_samples)
+        Estimated distances in the feature space, with a zero diagonal. For pairs with no common
+        entry the squared distance of x and y is the mean estimate of the pairs that have one.
     """
     X = _floats(X)
     estimates, related = _common_entries(X, None, distances=True)
@@ -168,6 +195,23 @@ def mend(
     Eigenvalues within the rounding error count as zero. With `relative`, `delta_min` is a
     fraction of the largest eigenvalue. With weights the eigenvalues are those of √w_i G_ij √w_j,
     which repeated samples would have too.
+
+    Parameters
+    ----------
+    G : ndarray of shape (n_samples, n_samples)
+        Symmetric matrix, such as an estimated kernel matrix.
+    delta_min : float
+        Positive value that replaces zero eigenvalues.
+    relative : bool, default=False
+        Whether `delta_min` is a fraction of the largest absolute eigenvalue.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Positive weights w of the samples; None: 1 for each.
+
+    Returns
+    -------
+    Mended
+        The positive definite matrix `G`, and the matrix `signs` by which kernel values of new
+        samples must be multiplied.
     """
     if sample_weight is not None:
         roots = np.sqrt(sample_weight)
@@ -212,5 +256,18 @@ def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def nearest_positive_definite(G: np.ndarray, delta_min: float) -> np.ndarray:
-    """Return UΛ̂Uᵀ: negative eigenvalues of G with their sign flipped, zeros set to `delta_min`."""
+    """Return UΛ̂Uᵀ: negative eigenvalues of G with their sign flipped, zeros set to `delta_min`.
+
+    Parameters
+    ----------
+    G : ndarray of shape (n_samples, n_samples)
+        Symmetric matrix, such as an estimated kernel matrix.
+    delta_min : float
+        Positive value that replaces zero eigenvalues.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_samples)
+        Positive definite matrix with the eigenvectors of G.
+    """
     return mend(G, delta_min).G

@@ -19,13 +19,14 @@ def coordinates(self: KernelUnion, X: Any) -> Array:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        For `kernel="precomputed"` the kernel values with the training samples.
+        Samples; for `kernel="precomputed"` the kernel values with the training samples.
 
     Returns
     -------
-    coordinates : ndarray of shape (n_samples, most dimensions of a subspace)
-        D_τᵀφ̃(x), with τ the nearest subspace, D_τ its orthonormal basis in the feature space and
-        φ̃ the centred feature map. Columns beyond the dimension of a subspace are 0.
+    ndarray of shape (n_samples, subspace_dim)
+        Coordinates D_τᵀφ̃(x), with τ the nearest subspace, D_τ its orthonormal basis in the
+        feature space and φ̃ the centred feature map. Where dimensions differ, `subspace_dim` is
+        the largest, and columns beyond the dimension of a subspace are 0.
     """
     X = self._validate(X, reset=False, method="coordinates")
     xp, parts = namespace(X), []

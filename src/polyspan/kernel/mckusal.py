@@ -44,8 +44,10 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     gamma : float or None, default=None
         Positive factor in "rbf", exp(-gamma d²), and in "poly"; None: 1 / n_features. The paper's
         exp(-d²/c) has gamma = 1/c.
-    degree, coef0 : float, default=3, 1
-        Exponent (positive) and constant of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
+    degree : float, default=3
+        Positive exponent of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
+    coef0 : float, default=1
+        Constant of "poly".
     kernel_params : dict or None, default=None
         Further arguments of a callable `kernel`.
     lam : float, default=4.0
@@ -73,12 +75,17 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     preimage : {"closed_form", "fixed_point"}, default="closed_form"
         How `reconstruct` returns to the input space; "fixed_point" improves the closed form of
         the Gaussian kernel by iteration.
-    max_iter, tol : int, float, default=100, 1e-6
-        Largest number of iterations, and relative change of F3 at which a run has converged. It
-        has also converged when no label changes. An iteration is an assignment and an update; one
-        more assignment follows the last update.
-    max_update_iter, update_tol : int, float, default=50, 1e-6
-        The same for the update loop between two assignments; with `low_rank` there is no such loop.
+    max_iter : int, default=100
+        Largest number of iterations. An iteration is an assignment and an update; one more
+        assignment follows the last update.
+    tol : float, default=1e-6
+        Relative change of F3 at which a run has converged. It has also converged when no label
+        changes.
+    max_update_iter : int, default=50
+        Largest number of iterations of the update loop between two assignments; with `low_rank`
+        there is no such loop.
+    update_tol : float, default=1e-6
+        Relative change of F3 at which the update loop has converged.
     random_state : int, RandomState instance or None, default=None
         Seed of random samples and landmarks, and of spectral clustering.
     n_jobs : int or None, default=None
@@ -105,7 +112,9 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
     converged_ : bool
         Whether the best start converged before `max_iter`.
     n_features_in_ : int
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, when X has string names.
 
     Notes
     -----
@@ -201,12 +210,13 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            With `kernel="precomputed"` the kernel matrix, (n_samples, n_samples). Under
-            scikit-learn's `array_api_dispatch` an array of PyTorch or CuPy is fitted on its own
-            device; for `init="spectral"` the distances are copied to the CPU, and the labels back.
-            With `low_rank`, X can also be a dask array, or a Zarr or HDF5 array, which is read in
-            slices.
-        y : ignored
+            Training samples; with `kernel="precomputed"` the kernel matrix, (n_samples,
+            n_samples). Under scikit-learn's `array_api_dispatch` an array of PyTorch or CuPy is
+            fitted on its own device; for `init="spectral"` the distances are copied to the CPU,
+            and the labels back. With `low_rank`, X can also be a dask array, or a Zarr or HDF5
+            array, which is read in slices.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             How often every sample counts, in the mean of the feature space, the objective and the
             start: 2 is the sample twice, 0 is no sample (its label is then a prediction). For
@@ -217,7 +227,8 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
 
         Returns
         -------
-        self : MCKUSaL
+        MCKUSaL
+            The fitted estimator.
         """
         keep_freed_memory()
         source = row_source(X)

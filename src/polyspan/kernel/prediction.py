@@ -68,11 +68,16 @@ class KernelUnion(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Training samples, as for `fit`.
+        y : Ignored
+            Not used, present for API consistency by convention.
+        **fit_params : dict
+            Further arguments of `fit`.
 
         Returns
         -------
-        distances : ndarray of shape (n_samples, n_subspaces)
+        ndarray of shape (n_samples, n_subspaces)
+            Distances in the feature space, not squared.
         """
         self.fit(X, y, **fit_params)
         if row_source(X) is not None:
@@ -85,14 +90,16 @@ class KernelUnion(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Samples, as for `predict`.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often every sample counts in the mean.
+            How often every sample counts in the mean; None: once.
 
         Returns
         -------
-        score : float
-            0 is the best.
+        float
+            Mean of `score_samples`, of which 0 is the best.
         """
         if sample_weight is None:
             return super().score(X)
@@ -106,11 +113,12 @@ class KernelUnion(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Samples, with NaN for missing entries where the model takes them.
 
         Returns
         -------
-        X_reconstructed : ndarray or frame of shape (n_samples, n_features)
-            A frame where `set_output` asks for one.
+        ndarray or frame of shape (n_samples, n_features)
+            Pre-images, as a frame where `set_output` asks for one.
         """
         self._check_preimage()
         return self._preimages(self._validate(X, reset=False, method="reconstruct"))
@@ -153,11 +161,13 @@ class KernelUnion(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        X_filled : ndarray or frame of shape (n_samples, n_features)
-            A frame where `set_output` asks for one.
+        ndarray or frame of shape (n_samples, n_features)
+            Samples whose missing entries come from `reconstruct`, as a frame where `set_output`
+            asks for one.
         """
         self._check_preimage()
         X = self._validate(X, reset=False, method="impute")

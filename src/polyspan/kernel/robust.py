@@ -63,11 +63,31 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_subspaces, subspace_dim, gamma, degree, coef0, lam, init, gkiop_seeds, n_neighbors, n_init, \
-residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
-        As for `MCKUSaL`.
+    n_subspaces : int, default=3
+        Number L of subspaces.
+    subspace_dim : int, default=1
+        Dimension s of each of them.
     kernel : {"rbf", "poly", "linear"}, default="rbf"
         The kernel function: one of those whose values can be estimated.
+    gamma : float or None, default=None
+        Positive factor in "rbf", exp(-gamma d²), and in "poly"; None: 1 / n_features.
+    degree : float, default=3
+        Positive exponent of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
+    coef0 : float, default=1
+        Constant of "poly".
+    lam : float, default=4.0
+        Weight λ ≥ 0 of the residuals against the closeness; infinity leaves the closeness out.
+    init : {"spectral", "gkiop"} or array-like of n_samples labels, default="spectral"
+        Start, as for `MCKUSaL`.
+    gkiop_seeds : array-like of n_subspaces samples or None, default=None
+        Indices of the samples that GKIOP starts from; None: random samples.
+    n_neighbors : int, default=10
+        Neighbours of each sample in the graph of "spectral".
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the lowest F3 is kept (with `residual="loo"` the lowest sum of
+        leave-one-out residuals). "auto": 8 for "gkiop", else 1.
+    residual : {"plain", "loo"}, default="plain"
+        Residual by which samples are assigned, as for `MCKUSaL`.
     delta_min : float, default=1e-6
         Eigenvalues of the estimated kernel matrix that are zero are set to this fraction of the
         largest.
@@ -76,10 +96,25 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         "corrected" also divides by their fraction, as the paper does for the Gaussian kernel only.
         Without this division every entry is too small. On USPS digits with 20 % missing the
         correction lowers the error of denoising from .224 to .196.
+    max_iter : int, default=100
+        Largest number of iterations.
+    tol : float, default=1e-6
+        Relative change of F3 at which a run has converged.
+    max_update_iter : int, default=50
+        Largest number of iterations of the update loop between two assignments.
+    update_tol : float, default=1e-6
+        Relative change of F3 at which the update loop has converged.
+    random_state : int, RandomState instance or None, default=None
+        Seed of random samples and of spectral clustering.
+    n_jobs : int or None, default=None
+        Number of starts that run at the same time, in threads.
 
     Attributes
     ----------
-    As for `MCKUSaL`.
+    members_, coefs_, labels_, objective_, objective_history_, subspace_distances_, runs_, n_iter_
+        As for `MCKUSaL`.
+    converged_, n_features_in_, feature_names_in_
+        As for `MCKUSaL`.
 
     Notes
     -----
@@ -171,15 +206,17 @@ residual, max_iter, tol, max_update_iter, update_tol, random_state, n_jobs
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks a missing entry.
-        y : ignored
+            Training samples, with NaN for missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            As for `MCKUSaL`. A weight also counts in what is estimated from pairs of samples: the
-            matrix is mended as if the samples were repeated.
+            How often every sample counts, as for `MCKUSaL`. A weight also counts in what is
+            estimated from pairs of samples: the matrix is mended as if the samples were repeated.
 
         Returns
         -------
-        self : RobustMCKUSaL
+        RobustMCKUSaL
+            The fitted estimator.
         """
         keep_freed_memory()
         X = self._validate(X, reset=True)

@@ -19,15 +19,16 @@ def coordinates(self: MixturePrediction, X: Any) -> Array:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        NaN allowed.
+        Samples, with NaN for missing entries.
 
     Returns
     -------
-    coordinates : ndarray of shape (n_samples, most dimensions of a subspace)
+    ndarray of shape (n_samples, subspace_dim)
         Posterior means of D_τᵀ(x - μ_τ) for the sample without its noise, with τ the most probable
         subspace: D_τᵀ(x - μ_τ) shrunk by v/(v + σ²) in each direction, where nothing is missing.
         ``means_[τ] + bases_[τ] @ coordinates`` is the expected clean sample if τ is its subspace.
-        Columns beyond the dimension of a subspace are 0.
+        Where dimensions differ, `subspace_dim` is the largest, and columns beyond the dimension of
+        a subspace are 0.
     """
     X = self._validate(X, reset=False, method="coordinates")
 
@@ -46,11 +47,11 @@ def memberships(self: MixturePrediction, X: Any) -> Array:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        NaN allowed.
+        Samples, with NaN for missing entries.
 
     Returns
     -------
-    memberships : ndarray of shape (n_samples, n_subspaces)
-        Rows sum to 1; the largest is that of `predict(X)`.
+    ndarray of shape (n_samples, n_subspaces)
+        Memberships, whose rows sum to 1; the largest is that of `predict(X)`.
     """
     return self.predict_proba(X)

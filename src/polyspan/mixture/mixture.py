@@ -52,7 +52,8 @@ class SubspaceMixture(MixturePrediction):
         "auto" hides a tenth of the observed entries and chooses the dimensions, first a common one
         and then one for every subspace, that predict these entries best; see `subspace_dims_`.
     closeness : float, default=1.0
-        κ ≥ 0, in samples. 0 is maximum likelihood; a large value makes all covariances equal.
+        Strength κ ≥ 0 of the shrinkage, in samples. 0 is maximum likelihood; a large value makes
+        all covariances equal.
     affine : bool, default=True
         Whether every subspace has its own mean; otherwise all go through the mean of the samples.
     center : bool, default=True
@@ -119,7 +120,10 @@ class SubspaceMixture(MixturePrediction):
         Number of EM iterations.
     converged_ : bool
         Whether EM stopped by `tol`.
-    n_features_in_, feature_names_in_ : as in all of scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, when X has string names.
 
     See Also
     --------
@@ -214,10 +218,11 @@ class SubspaceMixture(MixturePrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries. X is not modified. Under scikit-learn's `array_api_dispatch`
-            an array of PyTorch or CuPy is fitted on its own device; the fitted arrays and all
-            results are on that device too.
-        y : ignored
+            Training samples, with NaN for missing entries. X is not modified. Under scikit-learn's
+            `array_api_dispatch` an array of PyTorch or CuPy is fitted on its own device; the fitted
+            arrays and all results are on that device too.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             How often every sample counts: 2 is the sample twice, 0 is no sample (it still gets its
             label).
@@ -227,7 +232,8 @@ class SubspaceMixture(MixturePrediction):
 
         Returns
         -------
-        self : SubspaceMixture
+        SubspaceMixture
+            The fitted estimator.
         """
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
@@ -278,7 +284,24 @@ class SubspaceMixture(MixturePrediction):
     def fit_predict(
         self, X: Any, y: Any = None, sample_weight: Any = None, noise_groups: Any = None
     ) -> Array:
-        """Learn the subspaces and return the most probable one of every sample."""
+        """Learn the subspaces and return the most probable one of every sample.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples, with NaN for missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often every sample counts, as for `fit`.
+        noise_groups : array-like of shape (n_samples,), default=None
+            Labels of groups of samples with a level of noise of their own, as for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The labels `labels_` of the training samples.
+        """
         return self.fit(X, y, sample_weight=sample_weight, noise_groups=noise_groups).labels_
 
     def _starts(

@@ -68,11 +68,12 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN allowed.
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        responsibilities : ndarray of shape (n_samples, n_subspaces)
+        ndarray of shape (n_samples, n_subspaces)
+            Probabilities, whose rows sum to 1.
         """
         X = self._validate(X, reset=False, method="predict_proba")
         return self._per_row(X, lambda posterior: soft_assign(posterior.joint)[0])
@@ -102,13 +103,13 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN allowed.
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        distances : ndarray of shape (n_samples, n_subspaces)
-            √((x - μ_l)ᵀ C_l⁻¹ (x - μ_l)) over the observed entries, times √(m/o)
-            for o observed entries of m.
+        ndarray of shape (n_samples, n_subspaces)
+            Distances √((x - μ_l)ᵀ C_l⁻¹ (x - μ_l)) over the observed entries, times √(m/o) for o
+            observed entries of m.
         """
         return super().transform(X)
 
@@ -119,11 +120,12 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN allowed.
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        log_density : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
+            Natural logarithm of the density of the mixture.
         """
         X = self._validate(X, reset=False, method="score_samples")
         xp = namespace(X)
@@ -140,11 +142,13 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN allowed. The uniform density is the same outside the box of the training samples.
+            Samples, with NaN for missing entries. The uniform density is the same outside the box
+            of the training samples.
 
         Returns
         -------
-        probability : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
+            Posterior probability of the uniform component, between 0 and 1.
 
         Examples
         --------
@@ -174,8 +178,8 @@ class MixturePrediction(UnionPrediction):
 
         Returns
         -------
-        model : SubspaceMixture
-            A copy, without groups.
+        SubspaceMixture
+            A copy of the mixture, without groups.
 
         Examples
         --------
@@ -208,9 +212,16 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Samples, with NaN for missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often every sample counts in the mean.
+            How often every sample counts in the mean; None: once.
+
+        Returns
+        -------
+        float
+            Mean of `score_samples`.
         """
         if sample_weight is None:
             return super().score(X)
@@ -222,6 +233,12 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Samples, with NaN for missing entries, such as those of the fit.
+
+        Returns
+        -------
+        float
+            The number of free parameters times log(n_samples), minus twice the log-likelihood.
         """
         scores = self.score_samples(X)
         n_subspaces, m, _ = self.bases_.shape
@@ -240,17 +257,17 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN allowed.
+            Samples, with NaN for missing entries.
         noise : float, default=None
-            None: X is like the samples of `fit`, and their noise σ_l is removed. A number: X is
-            like the samples of `fit` plus white noise of this standard deviation, and only this
-            added noise is removed (for a model learned from clean data).
+            Noise to remove. None: X is like the samples of `fit`, and their noise σ_l is removed.
+            A number: X is like the samples of `fit` plus white noise of this standard deviation,
+            and only this added noise is removed (for a model learned from clean data).
 
         Returns
         -------
-        X_reconstructed : ndarray or frame of shape (n_samples, n_features)
-            A frame where `set_output` asks for one.
-            The posterior mean: the means of all subspaces, weighted by their responsibilities.
+        ndarray or frame of shape (n_samples, n_features)
+            Posterior means: the means of all subspaces, weighted by their responsibilities. A frame
+            where `set_output` asks for one.
         """
         check_parameters(
             "reconstruct",
@@ -267,11 +284,12 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        X_filled : ndarray or frame of shape (n_samples, n_features)
-            A frame where `set_output` asks for one.
+        ndarray or frame of shape (n_samples, n_features)
+            Filled samples, as a frame where `set_output` asks for one.
         """
         X = self._validate(X, reset=False, method="impute")
         xp = namespace(X)
@@ -289,12 +307,16 @@ class MixturePrediction(UnionPrediction):
         Parameters
         ----------
         n_samples : int, default=1
+            Number of samples to draw.
         random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
 
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
+            Drawn samples.
         labels : ndarray of shape (n_samples,)
+            Component that each of them was drawn from.
         """
         check_parameters(
             "sample",

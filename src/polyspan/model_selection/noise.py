@@ -18,15 +18,24 @@ from polyspan.inputs import naming_columns, require_numpy
 
 @dataclass(frozen=True)
 class NoiseChoice:
-    """The result of `choose_by_noise`: the best parameters, and all that were tried."""
+    """The result of `choose_by_noise`: the best parameters, and all that were tried.
+
+    Parameters
+    ----------
+    best_params : dict
+        The setting with the lowest error.
+    error : float
+        Relative error of the denoised held-out samples, at the best parameters.
+    standard_error : float
+        Standard error of `error` over the samples.
+    table : list of dict
+        One row per setting: params, error, standard_error.
+    """
 
     best_params: dict[str, Any]
     error: float
-    """Relative error of the denoised held-out samples, at the best parameters."""
     standard_error: float
-    """Standard error of `error` over the samples."""
     table: list[dict[str, Any]]
-    """One row per setting: params, error, standard_error."""
 
 
 def choose_by_noise(
@@ -47,14 +56,15 @@ def choose_by_noise(
     Parameters
     ----------
     estimator : estimator with `reconstruct`
-        `MCKUSaL` (with `n_subspaces=1` it is kernel PCA), `MiCUSaL`, …
+        Model to set and fit, such as `MCKUSaL` (with `n_subspaces=1` it is kernel PCA) or
+        `MiCUSaL`. It is cloned, never changed.
     X : array-like of shape (n_samples, n_features)
         Complete samples, without NaN.
     noise : float or sequence of float
-        σ² ≥ 0: expected squared norm of the noise of a sample; errors at several levels are
+        Expected squared norm σ² ≥ 0 of the noise of a sample; errors at several levels are
         averaged.
     param_grid : dict of lists
-        As for `GridSearchCV`.
+        Values to try of every parameter, as for `GridSearchCV`.
     n_splits : int, default=3
         Number of folds, each held out once.
     random_state : int, RandomState instance or None, default=None
@@ -62,7 +72,8 @@ def choose_by_noise(
 
     Returns
     -------
-    choice : NoiseChoice
+    NoiseChoice
+        The best setting, its error, and the errors of all settings.
 
     Examples
     --------

@@ -13,21 +13,36 @@ class SizeChoice:
     """The result of `choose_size`: the sizes, how certain they are, and all that was tried.
 
     It prints as a short table.
+
+    Parameters
+    ----------
+    n_subspaces : int
+        Number of subspaces that was chosen.
+    subspace_dim : int
+        Dimension that was chosen.
+    lam : float
+        Weight λ that was chosen, or that was given.
+    n_subspaces_range : tuple of two ints
+        Smallest and largest number of subspaces whose error is within one standard error of the
+        best.
+    subspace_dim_margin : float
+        Difference of the BIC of the second-best dimension from the best, relative to the best.
+    table : list of dict, default=[]
+        One row per model tried: step, n_subspaces, subspace_dim, lam, value, standard_error.
+    seed_answers : list of tuple, default=[]
+        The pair (n_subspaces, subspace_dim) by each seed; the first is the answer.
+    at_bound : dict, default={}
+        For each of "n_subspaces", "subspace_dim", "lam" at a bound of its grid: what to do.
     """
 
     n_subspaces: int
     subspace_dim: int
     lam: float
     n_subspaces_range: tuple[int, int]
-    """Numbers of subspaces whose error is within one standard error of the best."""
     subspace_dim_margin: float
-    """Difference of the BIC of the second-best dimension from the best, relative to the best."""
     table: list[dict[str, float | str]] = field(default_factory=list)
-    """One row per model tried: step, n_subspaces, subspace_dim, lam, value, standard_error."""
     seed_answers: list[tuple[int, int]] = field(default_factory=list)
-    """(n_subspaces, subspace_dim) by each seed; the first is the answer."""
     at_bound: dict[str, str] = field(default_factory=dict)
-    """For each of "n_subspaces", "subspace_dim", "lam" at a bound of its grid: what to do."""
 
     @property
     def stability(self) -> str:

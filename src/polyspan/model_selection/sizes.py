@@ -52,11 +52,13 @@ def choose_size(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        NaN allowed.
-    max_subspaces, max_dim : int
-        Largest sizes to try.
+        Samples, with NaN for missing entries.
+    max_subspaces : int
+        Largest number of subspaces to try.
+    max_dim : int
+        Largest dimension to try, below n_features.
     lam : float, default=4.0
-        λ > 0 while the sizes are chosen, and the middle of the grid for λ.
+        Weight λ > 0 while the sizes are chosen, and the middle of the grid for λ.
     choose_lam : bool, default=True
         Whether to choose λ too.
     n_splits : int, default=3
@@ -74,8 +76,8 @@ def choose_size(
 
     Returns
     -------
-    choice : SizeChoice
-        It prints as a short table.
+    SizeChoice
+        The sizes, how certain they are, and all that was tried. It prints as a short table.
 
     Warns
     -----
@@ -136,6 +138,18 @@ def gaussian_bic(model: Any, X: np.ndarray) -> float:
 
     Each cluster has its own variances e_lk inside its subspace; outside, the residual variance is
     the same for all.
+
+    Parameters
+    ----------
+    model : fitted linear model
+        A model with `bases_`, `mean_` and `labels_`, of linear subspaces.
+    X : ndarray of shape (n_samples, n_features)
+        The samples of its fit, with NaN for missing entries.
+
+    Returns
+    -------
+    float
+        Bayesian information criterion; the lower the better.
     """
     check_linear(model, "gaussian_bic")
     n_subspaces, m, s = model.bases_.shape

@@ -52,7 +52,10 @@ class SubspaceOutlierDetector(
     ----------
     offset_ : float
         Rows with a lower score are outliers.
-    n_features_in_, feature_names_in_ : as in all of scikit-learn
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, when X has string names.
 
     See Also
     --------
@@ -105,12 +108,14 @@ class SubspaceOutlierDetector(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries.
-        y : ignored
+            Training samples, with NaN for missing entries.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : SubspaceOutlierDetector
+        SubspaceOutlierDetector
+            The fitted estimator.
         """
         X = self._validate(X, reset=True)
         check_columns_observed(np.isnan(X))
@@ -136,12 +141,12 @@ class SubspaceOutlierDetector(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries.
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
-            Never positive.
+        ndarray of shape (n_samples,)
+            Scores, which are never positive.
         """
         X = self._validate(X, reset=False, method="score_samples")
         return self._scores(X)
@@ -160,11 +165,12 @@ class SubspaceOutlierDetector(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries.
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        decision : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
+            Scores relative to the threshold: negative for outliers, else 0 or positive.
         """
         return self.score_samples(X) - self.offset_
 
@@ -174,11 +180,12 @@ class SubspaceOutlierDetector(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries.
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
+            Labels: -1 where `decision_function` is negative, else 1.
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
@@ -192,13 +199,14 @@ class SubspaceOutlierDetector(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries.
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        contributions : ndarray or frame of shape (n_samples, n_features)
-            Never negative; 0 for missing entries and for columns that were constant in `fit`. The
-            sum of a row is minus its score. A frame where `set_output` asks for one.
+        ndarray or frame of shape (n_samples, n_features)
+            Contributions, which are never negative; 0 for missing entries and for columns that
+            were constant in `fit`. The sum of a row is minus its score. A frame where `set_output`
+            asks for one.
         """
         X = self._validate(X, reset=False, method="contributions")
         T = self._columns.standardise(X)
@@ -213,11 +221,12 @@ class SubspaceOutlierDetector(
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
-            None: no change.
+            Container of the result: that of the input, or a frame. None: no change.
 
         Returns
         -------
-        self : SubspaceOutlierDetector
+        SubspaceOutlierDetector
+            The estimator itself.
         """
         check_parameters(
             "set_output",

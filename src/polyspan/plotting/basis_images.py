@@ -26,8 +26,9 @@ def plot_basis_images(
     Parameters
     ----------
     model : fitted linear model or mixture
+        The model whose subspaces are drawn.
     shape : (height, width) or (height, width, 3)
-        Of the picture that a sample is; the last for pictures in colour.
+        Shape of the picture that a sample is; the last for pictures in colour.
     X : array-like of shape (n_samples, n_features), default=None
         Samples, such as those of the fit. The basis of a linear model is one of many: with samples
         it is turned to their principal axes, the most important first. Without samples it is drawn
@@ -39,7 +40,7 @@ def plot_basis_images(
 
     Returns
     -------
-    axes : array of matplotlib axes, (n_subspaces, n_columns)
+    array of matplotlib axes of shape (n_subspaces, n_columns)
         One column per direction. Where subspaces have centres of their own (affine ones, mixtures)
         these come first. Directions are red where they add and blue where they take away; in
         colour, grey is 0. The sign of a direction is chosen such that its largest entry is

@@ -11,13 +11,14 @@ def plot_comparison(comparison: Any, axes: Any = None) -> Any:
     Parameters
     ----------
     comparison : Comparison
+        The result of `compare`.
     axes : as many matplotlib axes as there are measures, default=None
         Where to draw; a new figure by default.
 
     Returns
     -------
-    axes : array of matplotlib axes
-        A method that failed, or that a measure does not apply to, has no bar.
+    array of matplotlib axes
+        One per measure. A method that failed, or that a measure does not apply to, has no bar.
     """
     measures = comparison.measures
     if axes is None:

@@ -31,8 +31,9 @@ def plot_loadings(
     Parameters
     ----------
     model : fitted linear model or mixture
+        The model whose subspace is drawn.
     subspace : int, default=0
-        Which subspace.
+        Index of the subspace to draw.
     X : array-like of shape (n_samples, n_features), default=None
         Samples, such as those of the fit. The basis of a linear model is one of many: any rotation
         of it spans the same subspace. With samples it is turned to their principal axes, the most
@@ -47,7 +48,7 @@ def plot_loadings(
 
     Returns
     -------
-    axes : array of matplotlib axes
+    array of matplotlib axes
         One per direction: a bar per feature, the largest in size on top. The sign of a direction
         is chosen such that its largest loading is positive. Features have the names that they had
         in the fit; long ones have two lines, and of very long ones the middle is left out.

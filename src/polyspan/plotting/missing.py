@@ -24,15 +24,15 @@ def plot_missing(X: Any, *, max_rows: int = 200, ax: Any = None) -> Any:
     X : array-like of shape (n_rows, n_columns), or pandas or Polars frame
         Columns of any type. NaN, None, NA and NaT are missing.
     max_rows : int, default=200
-        Of more rows so many bins of neighbouring ones are drawn: a colour is the fraction of
-        missing entries in a bin. The order of the rows stays; sort the table to see whether what
-        is missing depends on a column.
+        Most rows that are drawn one by one. Of more rows so many bins of neighbouring ones are
+        drawn: a colour is the fraction of missing entries in a bin. The order of the rows stays;
+        sort the table to see whether what is missing depends on a column.
     ax : matplotlib axes, default=None
         Where to draw; a new figure by default.
 
     Returns
     -------
-    axes : array of two matplotlib axes
+    array of two matplotlib axes
         1. The table: from white, nothing is missing, to dark, all is missing.
         2. Above it, the fraction of missing entries of each column.
 

@@ -30,6 +30,7 @@ def plot_partition(model: Any, X: Any = None, axes: Any = None) -> Any:
     Parameters
     ----------
     model : fitted SubspaceClustering
+        The model whose result is drawn.
     X : array-like of shape (n_samples, n_features), default=None
         The samples of the fit, for the fourth panel, which is left out without them: a model does
         not keep its samples.
@@ -38,7 +39,7 @@ def plot_partition(model: Any, X: Any = None, axes: Any = None) -> Any:
 
     Returns
     -------
-    axes : array of matplotlib axes
+    array of matplotlib axes
         1. Leading eigenvalues of every graph, the darker the more the graph counts. The graph with
            the largest gap is marked: a clear partition has a large step after the last cluster.
         2. How well the labels of two graphs agree (adjusted Rand index), the result as last row.

@@ -20,13 +20,15 @@ def plot_residuals(model: Any, X: Any, axes: Any = None) -> Any:
     Parameters
     ----------
     model : fitted linear model, mixture or kernel model
+        The model whose `transform` measures the distances.
     X : array-like of shape (n_samples, n_features)
+        Samples, such as those of the fit.
     axes : two matplotlib axes, default=None
         Where to draw; a new figure by default.
 
     Returns
     -------
-    axes : array of two matplotlib axes
+    array of two matplotlib axes
         1. Distances to the own subspace, a box for every subspace: median, quartiles, range
            without outliers, and outliers as dots.
         2. Each sample with its distance to its own subspace and that to the nearest other one, in

@@ -22,13 +22,15 @@ def plot_samples(model: Any, X: Any, axes: Any = None) -> Any:
     Parameters
     ----------
     model : fitted linear model, mixture or kernel model
+        The model whose subspaces are drawn.
     X : array-like of shape (n_samples, n_features)
+        Samples, such as those of the fit.
     axes : as many matplotlib axes as there are subspaces, default=None
         Where to draw; a new figure by default.
 
     Returns
     -------
-    axes : array of matplotlib axes
+    array of matplotlib axes
         One per subspace, with the samples that `predict` gives it. The axes are the principal axes
         of these samples within the subspace (in a mixture, those that it has learned), with their
         shares of the energy within the subspace. Unsure samples have a ring: no subspace has a

@@ -13,12 +13,16 @@ def plot_size_choice(choice: SizeChoice, axes: Any = None) -> Any:
     Parameters
     ----------
     choice : SizeChoice
+        The result of `choose_size`.
     axes : two matplotlib axes, default=None
         Where to draw; a new figure by default.
 
     Returns
     -------
-    axes : array of two matplotlib axes
+    array of two matplotlib axes
+        1. BIC by dimension, a line for every number of subspaces that was tried with it.
+        2. Squared error of hidden entries by number of subspaces, with standard errors, at the
+           chosen dimension. Dotted lines mark the choice.
 
     Examples
     --------

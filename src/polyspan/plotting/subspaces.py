@@ -29,6 +29,7 @@ def plot_subspaces(model: Any, X: Any = None, axes: Any = None) -> Any:
     Parameters
     ----------
     model : fitted linear model, mixture or kernel model
+        The model whose subspaces are compared.
     X : array-like of shape (n_samples, n_features), default=None
         Samples, such as those of the fit, for the spectra. A linear or kernel model does not keep
         them, and has no second panel without them. A mixture has learned its spectra.
@@ -37,7 +38,7 @@ def plot_subspaces(model: Any, X: Any = None, axes: Any = None) -> Any:
 
     Returns
     -------
-    axes : array of matplotlib axes
+    array of matplotlib axes
         1. Angles between all pairs of subspaces, in degrees: above the diagonal the smallest
            principal angle, below it the largest. 0 above: two subspaces share a direction; 0
            below: one holds the other. Angles compare directions alone: affine subspaces with

@@ -28,8 +28,9 @@ class SubspaceImputer(ImputerResults):
     """Fill the missing entries of a table of numbers, categories and dates.
 
     It can replace scikit-learn's `KNNImputer` and `IterativeImputer`. Every column is predicted
-    from the others, in three ways: by a Gaussian of the columns; by a Gaussian of their ranks,
-    which suits skewed columns; and by trees, for what is not linear. How far each is trusted is
+    from the others, in four ways: by a Gaussian of the columns; by a Gaussian of their ranks,
+    which suits skewed columns; by several Gaussians, where there are at most 18 columns; and by
+    trees, for what is not linear. How far each is trusted is
     decided for every column by predicting observed entries as if they were missing. Tables of many
     columns are filled by a mixture of subspaces of low dimension (`SubspaceMixture`) instead.
 
@@ -42,7 +43,7 @@ class SubspaceImputer(ImputerResults):
         Dimension of each subspace.
     method : {"auto", "subspaces"}, default="auto"
         "auto": with trees where they take less than about a minute. "subspaces": without, which
-        takes a tenth of the time.
+        takes a quarter to a twentieth of the time.
     feature_types : "auto", dict or list, default="auto"
         What the columns are: "number", "integer", "boolean", "category", "ordered" (category),
         "date", "duration", or "skip" for columns that are passed through. A dict from names or
@@ -75,7 +76,9 @@ class SubspaceImputer(ImputerResults):
     indicator_ : MissingIndicator or None
         Adds the columns of `add_indicator`.
     n_features_in_ : int
+        Number of columns seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, when X has string names.
 
     See Also
     --------
@@ -136,11 +139,14 @@ class SubspaceImputer(ImputerResults):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-        y : ignored
+            Table with missing entries, as `missing_values` marks them.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        self : SubspaceImputer
+        SubspaceImputer
+            The fitted estimator.
         """
         table = read_table(self, X, reset=True)
         self._features = table.features

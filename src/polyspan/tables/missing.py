@@ -122,11 +122,12 @@ def missing_summary(X: Any) -> MissingSummary:
 
     Returns
     -------
-    summary : MissingSummary
-        `print` it for a report, or take `to_frame()`. Of each column its kind, its missing
-        entries and its number of distinct values; complete rows; the most frequent `patterns`;
-        `together`, columns that are missing in the same rows; `dependences`, columns that are
-        missing more often for some values of another column, with a `hint` in words.
+    MissingSummary
+        The summary: `print` it for a report, or take `to_frame()`. It holds of each column its
+        kind, its missing entries and its number of distinct values; complete rows; the most
+        frequent `patterns`; `together`, columns that are missing in the same rows; `dependences`,
+        columns that are missing more often for some values of another column, with a `hint` in
+        words.
 
     Notes
     -----

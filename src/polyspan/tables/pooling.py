@@ -90,8 +90,9 @@ def pool_estimates(
 
     Returns
     -------
-    pooled : PooledEstimate
-        With `estimate`, `std_error`, `df`, `fraction_missing`, `interval()`, `p_value()`.
+    PooledEstimate
+        The pooled result, with `estimate`, `std_error`, `df`, `fraction_missing`, `interval()`,
+        `p_value()`.
 
     References
     ----------

@@ -48,12 +48,13 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+            Table with the columns of the fit.
 
         Returns
         -------
-        X_filled : ndarray or frame of shape (n_samples, n_features_out)
-            A frame of pandas or Polars for such a frame, with the types, the index and the
-            categories of X; an array for an array.
+        ndarray or frame of shape (n_samples, n_features_out)
+            The filled table: a frame of pandas or Polars for such a frame, with the types, the
+            index and the categories of X; an array for an array.
         """
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
@@ -73,6 +74,7 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+            Table with the columns of the fit.
         n_draws : int, default=5
             Number of tables; 20 for intervals and tests.
         random_state : int, RandomState instance or None, default=None
@@ -80,7 +82,8 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
 
         Returns
         -------
-        tables : list of ndarrays or frames, as `transform` returns
+        list of ndarrays or frames
+            The `n_draws` filled tables, each as `transform` returns it.
         """
         check_is_fitted(self)
         check_parameters(
@@ -104,10 +107,11 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+            Table with the columns of the fit.
 
         Returns
         -------
-        std : ndarray or frame of shape (n_samples, n_features)
+        ndarray or frame of shape (n_samples, n_features)
             Standard deviation of the missing entries given the observed ones, in the units of the
             column (dates and durations: microseconds); 0 for observed entries and for columns that
             were constant in `fit`; NaN for columns without numbers or that were never observed.
@@ -137,15 +141,16 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
+            Table with the columns of the fit.
 
         Returns
         -------
-        probabilities : dict
-            From the name, or position, of each column of booleans or categories to an array of
-            shape (n_samples, n_levels), for a frame to a frame with a column for each level. An
-            observed entry has probability 1 for its level; one whose level is not among those
-            that are predicted has NaN: it is new, or not among the 30 most frequent. Columns that
-            were constant in `fit` are left out.
+        dict
+            Probabilities, from the name, or position, of each column of booleans or categories to
+            an array of shape (n_samples, n_levels), for a frame to a frame with a column for each
+            level. An observed entry has probability 1 for its level; one whose level is not among
+            those that are predicted has NaN: it is new, or not among the 30 most frequent. Columns
+            that were constant in `fit` are left out.
         """
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
@@ -169,6 +174,12 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         Parameters
         ----------
         input_features : array-like of str or None, default=None
+            Names of the columns of the input; None: those of the fit.
+
+        Returns
+        -------
+        ndarray of str
+            Names of the columns that `transform` returns, those of `add_indicator` last.
         """
         check_is_fitted(self)
         names = check_feature_names_in(self, input_features)

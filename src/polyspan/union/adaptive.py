@@ -51,27 +51,40 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     max_dim : int, default=1
         Upper bound s_max on their dimension; lowered to n_features - 1 where it is larger.
     lam : float, default=4.0
-        As for `MiCUSaL`.
-    k1, k2 : int, default=6, 10
-        Fewest and most neighbours in the estimate of the dimension; the paper's values.
+        Weight λ of the data against the closeness of the subspaces, as for `MiCUSaL`.
+    k1 : int, default=6
+        Fewest neighbours in the estimate of the dimension; the paper's value.
+    k2 : int, default=10
+        Most neighbours in the estimate of the dimension; the paper's value.
     merge_threshold : float, default=0.08
-        ε_min, in [0, 1); the paper's value for its city scenes.
+        Threshold ε_min on the distance of two subspaces over √s_max, in [0, 1), up to which they
+        are merged; the paper's value for its city scenes.
     init : {"random", "anneal"}, default="random"
-        Start of Algorithm 2.
+        Start of Algorithm 2: random bases, or annealed ones as for `MiCUSaL`.
     n_init : int or "auto", default="auto"
         Number of starts; "auto" is 8 for "random", 1 for "anneal". Among the runs with the most
         frequent number of subspaces the lowest objective is kept.
     center : bool, default=True
         Subtract the mean (of the observed entries).
     fill_prior : float, default=0.02
-        As for `RobustMiCUSaL`; only with missing entries.
+        Weight ρ of the prior on filled-in entries, as for `RobustMiCUSaL`; only with missing
+        entries.
     trim : float, default=0.0
-        As for `MiCUSaL`.
+        Fraction of the samples that takes no part in the updates, as for `MiCUSaL`.
+    anneal_steps : int, default=80
+        Length of the cooling schedule of `init="anneal"`.
+    anneal_range : tuple of float, default=(0.4, 0.05)
+        First and last temperature of `init="anneal"`, in the units of `MiCUSaL`.
+    max_iter : int, default=300
+        Most iterations of the alternation.
     tol : float, default=1e-4
-        As for `MiCUSaL`, but larger: with more dimensions than the data have, the last ones follow
-        noise and settle slowly.
-    anneal_steps, anneal_range, max_iter, random_state, n_jobs
-        As for `MiCUSaL`.
+        The alternation has converged when an iteration lowers the objective by no more than this
+        fraction of it. Larger than for `MiCUSaL`: with more dimensions than the data have, the
+        last ones follow noise and settle slowly.
+    random_state : int, RandomState instance or None, default=None
+        Draws the starts. An int gives the same bits each time.
+    n_jobs : int or None, default=None
+        Starts of a large problem to run at once, in threads. Results do not depend on it.
 
     Attributes
     ----------
@@ -156,15 +169,17 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries; never modified.
-        y : ignored
+            Training samples, with NaN for missing entries; never modified.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples: 2 is the sample twice, 0 is no sample. None: 1 for each.
             Dimensions are estimated from distinct samples, whatever their weights.
 
         Returns
         -------
-        self : AdaptiveMiCUSaL
+        AdaptiveMiCUSaL
+            The fitted estimator.
         """
         check_neighbours(self.k1, self.k2)
         refuse_lazy(self, X)

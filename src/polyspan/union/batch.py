@@ -58,22 +58,44 @@ def fit_micusal(
 
     Problem k is fitted as ``MiCUSaL(..., random_state=random_state).fit(X[k])`` would fit it, from
     the same starts, to the same objective up to rounding (bases may differ by a rotation within
-    their subspace). Parameters mean what they mean there; there are no leave-one-out residuals, and
-    `solver` is "power". Where subspaces of different dimension are annealed, their starts are found
-    problem by problem; all other steps are products over all of them. The array decides where the
-    work is done: NumPy, PyTorch and CuPy arrays stay on their device.
+    their subspace). There are no leave-one-out residuals, and `solver` is "power". Where subspaces
+    of different dimension are annealed, their starts are found problem by problem; all other steps
+    are products over all of them. The array decides where the work is done: NumPy, PyTorch and CuPy
+    arrays stay on their device.
 
     Parameters
     ----------
     X : array of shape (n_problems, n_samples, n_features)
-        Finite; never modified.
-    n_subspaces, subspace_dim, lam, n_init, center, affine, anneal_steps, anneal_range, max_iter, \
-            tol
-        As for `MiCUSaL`.
+        Samples of all problems, finite; never modified.
+    n_subspaces : int, default=3
+        Number L of subspaces of every problem.
+    subspace_dim : int or sequence of n_subspaces ints, default=1
+        Dimension s of each subspace, or one for each, as for `MiCUSaL`.
+    lam : float, default=4.0
+        Weight λ of the data against the closeness of the subspaces; `float("inf")` for
+        K-subspaces.
     init : {"anneal", "random"} or array, default="anneal"
-        An array holds the bases to start from, (n_subspaces, n_features, subspace_dim) for all
-        problems, or with one more axis in front for each of them; with `affine` it has one column
-        more, a point of the subspace.
+        Kind of start, as for `MiCUSaL`. An array holds the bases to start from, (n_subspaces,
+        n_features, subspace_dim) for all problems, or with one more axis in front for each of
+        them; with `affine` it has one column more, a point of the subspace.
+    n_init : int or "auto", default="auto"
+        Number of starts of every problem, of which the one with the lowest objective is kept;
+        "auto" as for `MiCUSaL`.
+    solver : {"power"}, default="power"
+        One power step in each update; "exact" is refused.
+    center : bool, default=True
+        Subtract the mean of the samples of every problem.
+    affine : bool, default=False
+        Learn affine subspaces, which need not go through the mean, as for `MiCUSaL`.
+    anneal_steps : int, default=80
+        Length of the cooling schedule, one power step each.
+    anneal_range : tuple of float, default=(0.4, 0.05)
+        First and last temperature, in the units of `MiCUSaL`.
+    max_iter : int, default=300
+        Most iterations of the alternation, after annealing if any.
+    tol : float, default=1e-6
+        A problem has converged when an iteration lowers its objective by no more than this
+        fraction of it.
     random_state : int, RandomState instance, None or sequence of n_problems ints, default=None
         Draws the starts, whose bases all problems share; a sequence draws those of each problem
         from a seed of its own. Points of affine subspaces are samples of their own problem, chosen
@@ -85,7 +107,8 @@ def fit_micusal(
 
     Returns
     -------
-    fit : BatchFit
+    BatchFit
+        Bases, labels, means and objective of every problem.
 
     Examples
     --------

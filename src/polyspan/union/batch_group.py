@@ -32,25 +32,34 @@ from polyspan.union.starts import checked_start, draw_points, relative_to_mean
 
 @dataclass(frozen=True)
 class BatchFit:
-    """What was learned about every problem; all arrays are on the device of X."""
+    """What was learned about every problem; all arrays are on the device of X.
+
+    Parameters
+    ----------
+    bases : array of shape (n_problems, n_subspaces, n_features, subspace_dim)
+        Orthonormal bases of the subspaces.
+    labels : array of shape (n_problems, n_samples)
+        Subspace of every sample.
+    means : array of shape (n_problems, n_features)
+        Means that were subtracted; zero without centring.
+    objective : array of shape (n_problems,)
+        F1 at these labels and bases, in double precision.
+    n_iter : array of shape (n_problems,)
+        Iterations of the alternation of the start that was kept.
+    converged : array of shape (n_problems,)
+        Whether the alternation ended by `tol`.
+    anchors : array of shape (n_problems, n_subspaces, n_features) or None, default=None
+        Points of affine subspaces; None for linear ones. As `anchors_` of `MiCUSaL`: of each
+        subspace the point nearest to the mean of its samples.
+    """
 
     bases: Array
-    """Orthonormal bases: (n_problems, n_subspaces, n_features, subspace_dim)."""
     labels: Array
-    """Subspace of every sample: (n_problems, n_samples)."""
     means: Array
-    """Means that were subtracted; zero without centring: (n_problems, n_features)."""
     objective: Array
-    """F1 at these labels and bases, in double precision: (n_problems,)."""
     n_iter: Array
-    """Iterations of the alternation of the start that was kept: (n_problems,)."""
     converged: Array
-    """Whether it ended by `tol`: (n_problems,)."""
     anchors: Array | None = None
-    """Points of affine subspaces: (n_problems, n_subspaces, n_features); None for linear ones.
-
-    As `anchors_` of `MiCUSaL`: of each subspace the point nearest to the mean of its samples.
-    """
 
 
 class Starts:

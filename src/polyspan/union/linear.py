@@ -139,14 +139,17 @@ class LinearUnion(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Samples, as for `predict`.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the mean; None: 1 for each.
 
         Returns
         -------
-        score : float
-            0 is the best. The mean is over samples that can be judged; NaN where none can.
+        float
+            Mean of `score_samples`, of which 0 is the best. The mean is over samples that can be
+            judged; NaN where none can.
         """
         if sample_weight is None:
             return super().score(X)
@@ -160,12 +163,12 @@ class LinearUnion(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            With NaN for missing entries where the model takes them.
+            Samples, with NaN for missing entries where the model takes them.
 
         Returns
         -------
-        X_reconstructed : ndarray or frame of shape (n_samples, n_features)
-            A frame where `set_output` asks for one.
+        ndarray or frame of shape (n_samples, n_features)
+            Reconstructed samples, as a frame where `set_output` asks for one. They are
             D_τD_τᵀ(x - mean) + mean, with τ the nearest subspace; for affine subspaces a point
             of the subspace replaces the mean. Samples with missing entries are fitted to their
             observed entries by least squares. A sample with at most `subspace_dim` observed
@@ -206,11 +209,13 @@ class LinearUnion(UnionPrediction):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Samples, with NaN for missing entries.
 
         Returns
         -------
-        X_filled : ndarray or frame of shape (n_samples, n_features)
-            A frame where `set_output` asks for one.
+        ndarray or frame of shape (n_samples, n_features)
+            Samples whose missing entries come from `reconstruct`, as a frame where `set_output`
+            asks for one.
         """
         X = self._validate(X, reset=False, method="impute")
         xp = namespace(X)

@@ -46,15 +46,16 @@ def coordinates(self: LinearUnion, X: Any) -> Array:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        With NaN for missing entries where the model takes them.
+        Samples, with NaN for missing entries where the model takes them.
 
     Returns
     -------
-    coordinates : ndarray of shape (n_samples, most dimensions of a subspace)
-        D_τᵀ(x - mean), with τ the nearest subspace; for affine subspaces `anchors_[τ]` replaces
-        the mean. Of samples with missing entries the coefficients that fit their observed entries
-        best, as in `reconstruct`. Columns beyond the dimension of a subspace are 0, so that
-        ``mean_ + bases_[τ] @ coordinates`` is what `reconstruct` returns.
+    ndarray of shape (n_samples, subspace_dim)
+        Coordinates D_τᵀ(x - mean), with τ the nearest subspace; for affine subspaces
+        `anchors_[τ]` replaces the mean. For samples with missing entries they are the coefficients
+        that fit the observed entries best, as in `reconstruct`. Where dimensions differ,
+        `subspace_dim` is the largest, and columns beyond the dimension of a subspace are 0, so
+        that ``mean_ + bases_[τ] @ coordinates`` is what `reconstruct` returns.
     """
     return own_coefficients(self, self._validate(X, reset=False, method="coordinates"))
 
@@ -80,14 +81,14 @@ def memberships(self: LinearUnion, X: Any) -> Array:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        With NaN for missing entries where the model takes them.
+        Samples, with NaN for missing entries where the model takes them.
 
     Returns
     -------
-    memberships : ndarray of shape (n_samples, n_subspaces)
-        Rows sum to 1. The largest is that of `predict(X)`; where two distances are equal up to
-        rounding it may be the other. All are equal for samples with too few observed entries to
-        be judged.
+    ndarray of shape (n_samples, n_subspaces)
+        Memberships, whose rows sum to 1. The largest is that of `predict(X)`; where two distances
+        are equal up to rounding it may be the other. All are equal for samples with too few
+        observed entries to be judged.
     """
     X = self._validate(X, reset=False, method="memberships")
     variance = fitted_variance(self)

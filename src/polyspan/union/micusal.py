@@ -218,15 +218,18 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Complete data; never modified. Under scikit-learn's `array_api_dispatch` an array of
-            PyTorch or CuPy is fitted on its own device, and the fitted arrays are there too.
-        y : ignored
+            Training samples without missing entries; never modified. Under scikit-learn's
+            `array_api_dispatch` an array of PyTorch or CuPy is fitted on its own device, and the
+            fitted arrays are there too.
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples: 2 is the sample twice, 0 is no sample. None: 1 for each.
 
         Returns
         -------
-        self : MiCUSaL
+        MiCUSaL
+            The fitted estimator.
         """
         plan = sized_plan(self)
         data = read(

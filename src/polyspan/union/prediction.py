@@ -73,8 +73,9 @@ class UnionPrediction(
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
-            -1 for samples with at most `subspace_dim` observed entries.
+        ndarray of shape (n_samples,)
+            Index of the nearest subspace; -1 for samples with at most `subspace_dim` observed
+            entries.
         """
         return self._nearest(self._validate(X, reset=False, method="predict"))
 
@@ -85,13 +86,14 @@ class UnionPrediction(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Samples, as for `predict`.
 
         Returns
         -------
-        distances : ndarray of shape (n_samples, n_subspaces)
-            ‖(x - mean) - P_l(x - mean)‖, not squared; of kernel models in the feature space; with
-            missing entries that of the observed ones, times √(m/o) for o observed
-            entries of m.
+        ndarray of shape (n_samples, n_subspaces)
+            Distances ‖(x - mean) - P_l(x - mean)‖, not squared. Distances of kernel models are
+            in the feature space. With missing entries it is the distance of the observed
+            entries, times √(m/o) for o observed entries of m.
         """
         return self._distances(self._validate(X, reset=False, method="transform"))
 
@@ -102,11 +104,13 @@ class UnionPrediction(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Samples, as for `predict`.
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
-            NaN for samples with at most `subspace_dim` observed entries.
+        ndarray of shape (n_samples,)
+            Scores, of which 0 is the best; NaN for samples with at most `subspace_dim` observed
+            entries.
         """
         return self._scores(self._validate(X, reset=False, method="score_samples"))
 
@@ -119,7 +123,19 @@ class UnionPrediction(
 
     @available_if(_has_memberships)
     def memberships(self, X: Any) -> Array:
-        """Return how probable every subspace is; linear models and mixtures have their own."""
+        """Return how probable every subspace is; linear models and mixtures have their own.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_subspaces)
+            Memberships, whose rows sum to 1. Kernel models have none and raise an
+            AttributeError.
+        """
         raise NotImplementedError
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -128,12 +144,15 @@ class UnionPrediction(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : ignored
+            Samples, as for `predict`.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
-        score : float
-            0 is the best. The mean is over samples that can be judged; NaN where none can.
+        float
+            Mean of `score_samples`, of which 0 is the best. The mean is over samples that can be
+            judged; NaN where none can.
         """
         scores = self.score_samples(X)
         if math.isnan(scores.shape[0]):  # a dask array that has not counted its rows yet

@@ -73,10 +73,10 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         in rounding are trimmed from the start. Not with `residual="loo"`, `solver="grouse"` or
         `partial_fit`.
     fill_prior : float, default=0.02
-        ρ, between 0 and 1, for `solver="mm"`.
+        Weight ρ of the prior on filled-in entries, between 0 and 1, for `solver="mm"`.
     step_size : float, default=1.5
-        η of `solver="grouse"`, for samples of norm about 1; the paper gives none, and 1.5 comes
-        nearest to its table. Steps on the data are λη long, for λ=∞ (k-GROUSE) η.
+        Step size η of `solver="grouse"`, for samples of norm about 1; the paper gives none, and
+        1.5 comes nearest to its table. Steps on the data are λη long, for λ=∞ (k-GROUSE) η.
     n_sweeps : int, default=100
         Inner iterations of `solver="grouse"`, with step η/t in the t-th.
     anneal_steps : int, default=80
@@ -99,8 +99,9 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     Attributes
     ----------
     bases_ : ndarray of shape (n_subspaces, n_features, subspace_dim)
+        Orthonormal bases D_l, in the layout of `MiCUSaL`.
     mean_ : ndarray of shape (n_features,)
-        Zero without centring.
+        Mean of the observed entries that was subtracted; zero without centring.
     anchors_ : ndarray of shape (n_subspaces, n_features)
         With `affine=True`: a point of every subspace, as for `MiCUSaL`.
     labels_ : ndarray of shape (n_samples,)
@@ -115,7 +116,9 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     noise_variance_ : float
         Variance of the noise: the mean squared residual per remaining dimension.
     n_features_in_ : int
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, when X has string names.
 
     See Also
     --------
@@ -204,16 +207,19 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            NaN marks missing entries; never modified. Under scikit-learn's `array_api_dispatch`
-            an array of PyTorch or CuPy is fitted on its own device (`solver="mm"` only).
-        y : ignored
+            Training samples, with NaN for missing entries; never modified. Under scikit-learn's
+            `array_api_dispatch` an array of PyTorch or CuPy is fitted on its own device
+            (`solver="mm"` only).
+        y : Ignored
+            Not used, present for API consistency by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples: 2 is the sample twice, 0 is no sample. None: 1 for each.
             Not with `solver="grouse"`.
 
         Returns
         -------
-        self : RobustMiCUSaL
+        RobustMiCUSaL
+            The fitted estimator.
         """
         plan, grouse = sized_plan(self), self.solver == "grouse"
         data = read(

@@ -103,8 +103,9 @@ def partial_fit(self: Streaming, X: Any, y: Any = None, sample_weight: Any = Non
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        A batch, in memory.
-    y : ignored
+        One batch of samples, in memory.
+    y : Ignored
+        Not used, present for API consistency by convention.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples: 2 is the sample twice, 0 is no sample. None: 1 for each. The
         first samples are counted without their weights. A batch whose weights are all 0 changes
@@ -112,12 +113,12 @@ def partial_fit(self: Streaming, X: Any, y: Any = None, sample_weight: Any = Non
 
     Returns
     -------
-    self : object
-        `labels_` and `noise_variance_` belong to this batch. `objective_` is the objective over
-        the batch and the remembered samples, each with its weight and with the label (and the
-        filled-in entries) that it had when it was remembered. `objective_history_` holds the
-        objective before every step on this batch. `n_samples_seen_` counts all samples of the
-        stream, by their weights.
+    object
+        The estimator itself. `labels_` and `noise_variance_` belong to this batch. `objective_` is
+        the objective over the batch and the remembered samples, each with its weight and with the
+        label (and the filled-in entries) that it had when it was remembered. `objective_history_`
+        holds the objective before every step on this batch. `n_samples_seen_` counts all samples
+        of the stream, by their weights.
     """
     stream = getattr(self, "_stream", None)
     X = X.compute() if hasattr(X, "__dask_graph__") else X

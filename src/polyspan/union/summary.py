@@ -82,18 +82,18 @@ def summary(self: UnionPrediction, X: Any = None) -> Summary:
 
     Returns
     -------
-    summary : Summary
-        `print` shows it as text. Its `table` has the columns "subspace", "samples" (of X, or of
-        the fit, without trimmed ones; after `partial_fit` of the last batch), "dimension",
-        "nearest" (the nearest other subspace, -1 if there is none), "distance" (d_u to it, which
-        compares directions alone) and, but for kernel models, "smallest_angle" and
-        "largest_angle" (principal angles to it, in degrees). Affine subspaces and mixtures have
+    Summary
+        Sentences and a table; `print` shows them as text. `table` has the columns "subspace",
+        "samples" (of X, or of the fit, without trimmed ones; after `partial_fit` of the last
+        batch), "dimension", "nearest" (the nearest other subspace, -1 if there is none), "distance"
+        (d_u to it, which compares directions alone) and, but for kernel models, "smallest_angle"
+        and "largest_angle" (principal angles to it, in degrees). Affine subspaces and mixtures have
         positions too, and these decide first which is nearest: "apart" is the distance of the
         centre of one to the other subspace, the larger of both ways, or the distance of the means
         of a mixture. Mixtures also have "weight" and "noise" (σ_l). With X there are "residual"
-        (mean squared residual), "explained" (share of the energy about the centre of the
-        subspace) and "unsure" (share of its samples with no membership of .9; in kernel models of
-        those nearly as near to a second subspace).
+        (mean squared residual), "explained" (share of the energy about the centre of the subspace)
+        and "unsure" (share of its samples with no membership of .9; in kernel models of those
+        nearly as near to a second subspace).
 
     Notes
     -----
