@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from polyspan import MiCUSaL, RobustMiCUSaL
+from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceMixture
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.model_selection import (
     choose_by_noise,
@@ -68,6 +69,20 @@ def test_pipelines():
     pipeline = make_pipeline(Normalizer(), MiCUSaL(2, 3, random_state=0)).fit(DATA.X)
     expected = masked_entry_score(pipeline[-1], pipeline[:-1].transform(DATA.X_test))
     assert masked_entry_score(pipeline, DATA.X_test) == expected
+
+
+@pytest.mark.parametrize(
+    "model", [SubspaceMixture(2, 2, random_state=0), MCKUSaL(2, 2, random_state=0)]
+)
+def test_models_without_linear_subspaces_are_refused(model):
+    X = np.random.default_rng(0).standard_normal((40, 6))
+    with pytest.raises(ValueError, match=f"linear subspaces.*{type(model).__name__}.*own `score`"):
+        masked_entry_score(model.fit(X), X)
+
+
+def test_an_unfitted_model_is_told_so():
+    with pytest.raises(NotFittedError):
+        masked_entry_score(MiCUSaL(2, 2), np.zeros((4, 3)))
 
 
 def test_choose_size_on_small_data():

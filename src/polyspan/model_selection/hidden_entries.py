@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan._sklearn import Interval, check_parameters
 from polyspan.arrays import machine_epsilon, power_of_two_scale
@@ -32,17 +32,19 @@ def masked_entry_score(
     Parameters
     ----------
     estimator : fitted model with `bases_` and `mean_`, or a pipeline that ends in one
+        The model to judge.
     X : array-like of shape (n_samples, n_features)
-        NaN allowed.
-    y : ignored
+        Samples, with NaN for missing entries.
+    y : Ignored
+        Not used, present for API consistency by convention.
     fraction : float, default=0.2
         Fraction of the observed entries of each sample to hide, between 0 and 1.
     random_state : int, RandomState instance or None, default=0
-        An int hides the same entries for every model compared.
+        Seed of the draw of hidden entries. An int hides the same entries for every model compared.
 
     Returns
     -------
-    score : float
+    float
         Minus the mean squared error of the hidden entries.
 
     Examples
@@ -79,7 +81,14 @@ def masked_entry_score(
 
 
 def check_linear(estimator: Any, name: str) -> None:
-    """Refuse affine models, for which the prediction of hidden entries is not implemented."""
+    """Refuse models without linear subspaces, whose hidden entries are predicted otherwise."""
+    check_is_fitted(estimator)
+    if hasattr(estimator, "means_") or not hasattr(estimator, "bases_"):
+        raise ValueError(
+            f"{name} judges models of linear subspaces (`bases_` and `mean_`), and "
+            f"{type(estimator).__name__} is none: compare such models by their own `score` on "
+            "held-out samples"
+        )
     if getattr(estimator, "anchors_", None) is not None:
         raise ValueError(
             f"{name} cannot judge affine subspaces yet: compare affine models by `score` on "
@@ -106,7 +115,24 @@ def hidden_entry_errors(
 ) -> HiddenErrors:
     """Hide entries, predict them from the others, and return the squared errors.
 
-    `fraction` is the probability with which an observed entry is hidden.
+    Parameters
+    ----------
+    bases : ndarray of shape (n_subspaces, n_features, subspace_dim)
+        Orthonormal bases of linear subspaces.
+    mean : ndarray of shape (n_features,)
+        Mean through which the subspaces go.
+    X : ndarray of shape (n_samples, n_features)
+        Samples, with NaN for missing entries.
+    fraction : float
+        Probability with which an observed entry is hidden.
+    rng : RandomState instance
+        Generator that draws the hidden entries.
+
+    Returns
+    -------
+    HiddenErrors
+        `squares`, the sum of squared errors of every sample, and `counts`, its number of hidden
+        entries.
     """
     observed = ~np.isnan(X)
     hidden = observed & (rng.uniform(size=X.shape) < fraction)
