@@ -58,6 +58,11 @@ Pictures = Annotated[
     typer.Option("--pictures/--no-pictures", help="Show images of the data, which may be private."),
 ]
 
+SMOKE = (
+    "smoke only checks that everything runs: its problems are too small for numbers and "
+    "claims to be compared with the paper's"
+)
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -134,6 +139,7 @@ def _write(
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
         versions=versions(),
         machine=f"{platform.machine()}, {os.cpu_count()} processors",
+        notes=[f"Scale {SMOKE}."] if scale == "smoke" else [],
     )
     page = write_report(sections, out, about=about, pictures=pictures)
     if quiet:
@@ -143,9 +149,5 @@ def _write(
     if failed:
         console.print(f"{failed} trials failed; the page names them", style="yellow")
     if scale == "smoke":
-        console.print(
-            "smoke only checks that everything runs: its problems are too small for numbers and "
-            "claims to be compared with the paper's",
-            soft_wrap=True,
-        )
+        console.print(SMOKE, soft_wrap=True)
     console.print(f"page: {page}", soft_wrap=True, markup=False)

@@ -15,7 +15,7 @@ from scipy.stats import t as student
 HOLDS = "holds"
 DIFFERS = "differs"
 NOT_REACHABLE = "not reachable"
-NEW = "not in the paper"
+NEW = "also measured"
 CANNOT_TELL = "cannot be told"
 DOES_NOT_HOLD = "does not hold"
 
@@ -45,7 +45,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Row:
-    """One number of the paper, or a number to compare it with."""
+    """One number of the paper, or one that was also measured: its verdict is then NEW."""
 
     name: str
     published: float | None
@@ -61,6 +61,8 @@ class Row:
     """Decimals to print."""
     improved_by: str = ""
     """The method that gave the improved value."""
+    published_as: str = ""
+    """How the paper prints it where that is no single number: "4 to 5"."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,8 @@ class Section:
     """Processor time of the trials."""
     failures: Sequence[str] = field(default_factory=tuple)
     """Error messages of the trials that failed."""
+    topic: str = ""
+    """What it is about in two or three words, for the first sentences of the report."""
 
 
 def judge(

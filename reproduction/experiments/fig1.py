@@ -111,6 +111,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         id="fig1",
         title="Subspaces of similar and of different faces",
         where="Fig. 1",
+        topic="distances between faces",
         text="Distances d_u between 9-dimensional subspaces of 64 images of two subjects: similar "
         "ones (a), different ones (b); and between the subspaces learned from their images with "
         "noise of power .1.",

@@ -87,6 +87,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         id="fig4",
         title="San Francisco City Hall",
         where="Fig. 4",
+        topic="first photograph",
         text="722 patches of 30×20 pixels from each half of the picture, of norm 1; noise of power "
         ".02 or .05 on the training patches. L=5 and s=12, except for aMiCUSaL, which finds both. "
         "10 starts for complete data (SAC+BK-SVD 2), 2 for missing entries; k-GROUSE with a step "

@@ -45,6 +45,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         id="fig5",
         title="The second city scene",
         where="Fig. 5",
+        topic="second photograph",
         text="950 patches of 30×20 pixels from each half of the picture, of norm 1; noise of power "
         ".02 or .05 on the training patches. L=5 and s=12, except for aMiCUSaL, which finds both.",
         rows=[

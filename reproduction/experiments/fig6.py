@@ -119,6 +119,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         id="fig6",
         title="Faces under changing light",
         where="Fig. 6",
+        topic="faces",
         text="Three subjects, 32 images of each for learning and 32 for testing, 48×42 pixels, of "
         "norm 1, noise of power .2 on the training images; L=3, s=9, λ=2. It is not known whether "
         "22, 28 and 30 are positions in the list or names of folders (there is no folder 14).",

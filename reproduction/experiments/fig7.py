@@ -159,6 +159,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         id="fig7",
         title="Denoising digits with a Gaussian kernel",
         where="Fig. 7",
+        topic="denoising digits",
         text="Digits 0 and 4, 120 samples of each for learning (without noise) and 80 for testing; "
         "exp(-‖x-y‖²/4), L=2, s=45, 3 random starts. KPCA-Oracle and rKPCA have the dimension that "
         "is best for the clean test samples. The paper prints curves, no numbers.",

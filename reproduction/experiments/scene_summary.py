@@ -86,12 +86,15 @@ def number_rows(
 def _range_row(name: str, found: Sequence[float], low: int, high: int) -> Row:
     """Judge a whole number that the paper gives as a range: every draw has to be inside."""
     published = f"{low}" if low == high else f"{low} to {high}"
-    name, mean = f"{name} (published {published})", Value.of(found)
+    mean = Value.of(found)
     if mean is None:
-        return Row(name, None, None, None, NOT_REACHABLE, "no trial of it has run", 1)
-    inside = sum(low <= number <= high for number in found)
-    note = f"{inside} of {len(found)} draws inside"
-    return Row(name, None, mean, None, HOLDS if inside == len(found) else DIFFERS, note, 1)
+        verdict, note = NOT_REACHABLE, "no trial of it has run"
+    else:
+        inside = sum(low <= number <= high for number in found)
+        verdict, note = DIFFERS, f"{inside} of {len(found)} draws inside"
+        if inside == len(found):
+            verdict = HOLDS
+    return Row(name, None, mean, None, verdict, note, 1, published_as=published)
 
 
 def spread_rows(records: Sequence[Record], published: Mapping[str, float]) -> list[Row]:

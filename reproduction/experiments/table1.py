@@ -92,6 +92,7 @@ def summarise(records: Sequence[Record], source: Any) -> Section:
         id="table1",
         title="Distance to the true subspaces, and denoising, on synthetic data",
         where="Table I and Fig. 2 (a, c)",
+        topic="synthetic data",
         text=TEXT
         + " d_avg is the mean normalised distance of learned and true subspaces. Test samples are "
         "denoised by projection on the nearest subspace. PCA and GROUSE have the dimension that "

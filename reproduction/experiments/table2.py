@@ -71,6 +71,7 @@ def summarise(records: Sequence[Record], source: Any) -> Section:
         id="table2",
         title="The weight λ, and random starts",
         where="Table II and Fig. 2 (b, d)",
+        topic="the weight λ",
         text=TEXT + " Algorithm 1 and, with a tenth of the entries missing, Algorithm 3.",
         rows=[*_rows(records), *_spread_rows(records)],
         claims=[*_lam_claims(records), *_start_claims(records)],

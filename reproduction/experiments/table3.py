@@ -120,6 +120,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         id="table3",
         title="Time of one iteration, in seconds",
         where="Table III",
+        topic="time of an iteration",
         text="One assignment and one update of every subspace by 100 sweeps, on the synthetic data "
         "(m=180, N=650, L=5, s=13) and on the City Hall patches (m=600, N=722, L=5, s=12). "
         "“Measured” is the compiled version here, one thread.",

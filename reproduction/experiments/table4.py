@@ -123,6 +123,7 @@ def summarise(records: Sequence[Record], source: Source) -> Section:
         id="table4",
         title="Clustering digits, error in %",
         where="Table IV",
+        topic="clustering digits",
         text="120 of the first 200 samples of each digit, of norm 1; L=2, λ=200, s=35 (Gaussian) "
         "or 40 (polynomial kernel). The printed algorithm starts at random (GKIOP).",
         rows=[row for setting in SETTINGS for row in _rows(records, setting)]

@@ -12,6 +12,7 @@ from reproduction.run.records import Params, Record
 from reproduction.run.runner import trial_seed
 from reproduction.sections import (
     CANNOT_TELL,
+    NEW,
     NOT_REACHABLE,
     Curve,
     Row,
@@ -144,7 +145,7 @@ def without_verdicts(section: Section, why: str, *, claims: bool = True) -> Sect
     """Remove the verdicts on published numbers (and claims), with the reason as a note."""
     rows = [
         row
-        if row.published is None
+        if row.verdict == NEW
         else replace(row, verdict=NOT_REACHABLE, note=_with_reason(row, why))
         for row in section.rows
     ]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class About:
-    """The head of the page: the command of the run, the version of the code, and the machine."""
+    """The title of the report, and what its end says: command, version of the code, machine."""
 
-    title: str = "Learning the nonlinear geometry of high-dimensional data, reproduced"
+    title: str = "Which of the paper's claims we could confirm"
     scale: str = ""
     """Size of the run: "smoke", "quick", "standard" or "paper"."""
     command: str = ""
@@ -22,6 +22,7 @@ class About:
     """Version of each package that the numbers depend on."""
     machine: str = ""
     notes: Sequence[str] = ()
+    """What a reader has to know before the numbers; shown after the first sentences."""
 
     def rerun(self, section_id: str) -> str:
         """Return the command that runs one section again at the same scale."""

@@ -22,7 +22,8 @@ def results_csv(sections: Sequence[Section], about: About) -> str:
     """Return every row of every section, with the command and commit that produced it."""
     lines = (
         [
-            *(section.id, section.where, row.name, _number(row.published)),
+            *(section.id, section.where, row.name),
+            row.published_as or _number(row.published),
             *_value(row.measured),
             *_value(row.improved),
             *(row.improved_by, _number(better_by(row)), row.verdict, row.note),

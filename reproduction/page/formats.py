@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from reproduction.sections import Value
+from reproduction.sections import Row, Value
 
 MISSING = "–"
 # A single one of these characters in an error message would make the whole SVG invalid.
@@ -54,6 +54,23 @@ def value_text(value: Value | None, digits: int) -> str:
     return f"{fixed(value.mean, digits)}{error} ({value.n})"
 
 
+def published_text(row: Row) -> str:
+    """Print what the paper says: a number, or a range of them."""
+    return row.published_as or fixed(row.published, row.digits)
+
+
+def percent(fraction: float) -> str:
+    """Print the size of a fraction as a percentage of two digits.
+
+    Examples
+    --------
+    >>> percent(0.254), percent(-0.031), percent(0.0999)
+    ('25 %', '3.1 %', '10 %')
+    """
+    size = abs(100 * fraction)
+    return f"{size:.1f} %" if size < 9.95 else f"{size:.0f} %"
+
+
 def better_text(fraction: float | None) -> str:
     """Print how much smaller the error of our method is than that of the paper's method, run here.
 
@@ -64,11 +81,23 @@ def better_text(fraction: float | None) -> str:
     """
     if fraction is None:
         return ""
-    percent = abs(100 * fraction)
-    text = f"{percent:.1f}" if percent < 9.95 else f"{percent:.0f}"
-    if float(text) == 0:
+    text = percent(fraction)
+    if text == percent(0):
         return "the same"
-    return f"{'better' if fraction > 0 else 'worse'} by {text} %"
+    return f"{'better' if fraction > 0 else 'worse'} by {text}"
+
+
+def better_kind(fraction: float) -> str:
+    """Return "better", "worse" or "same", which sets the colour; it goes with `better_text`.
+
+    Examples
+    --------
+    >>> better_kind(0.2), better_kind(-0.2), better_kind(-1e-6)
+    ('better', 'worse', 'same')
+    """
+    if percent(fraction) == percent(0):
+        return "same"
+    return "better" if fraction > 0 else "worse"
 
 
 def duration(seconds: float) -> str:

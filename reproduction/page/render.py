@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from reproduction.page import formats, points, summary
 from reproduction.page.about import About
+from reproduction.page.findings import findings
 from reproduction.page.pictures import data_uri
 from reproduction.sections import Section
 
@@ -43,13 +44,14 @@ _HTML = Environment(
     lstrip_blocks=True,
 )
 for _module, _names in (
-    (formats, "MISSING better_text counted fixed value_text"),
+    (formats, "MISSING better_kind better_text counted published_text value_text"),
     (points, "panel_table remarks"),
     (summary, "CLAIM_VERDICTS KINDS ROW_VERDICTS SIGNS better_by count counts_cells"),
-    (summary, "overall_text trials_text"),
+    (summary, "also_measured of_the_paper trials_text"),
 ):
     _HTML.globals |= {name: getattr(_module, name) for name in _names.split()}
-_HTML.globals |= {"panel_file": panel_file, "picture_file": picture_file, "data_uri": data_uri}
+_HTML.globals |= {"panel_file": panel_file, "picture_file": picture_file}
+_HTML.globals |= {"data_uri": data_uri, "findings": findings}
 # `finalize` is called on every value: as in the page, text is escaped unless marked safe.
 _MARKDOWN = _HTML.overlay(autoescape=False, finalize=_escape_markdown)
 
@@ -82,7 +84,16 @@ def page(sections: Sequence[Section], about: About, drawings: Mapping[str, str])
 def markdown(sections: Sequence[Section], about: About) -> str:
     """Return the report as GitHub's Markdown, with the figures as files beside it."""
     text = _MARKDOWN.get_template("report.md").render(sections=sections, about=about)
-    # Parts that a section does not have leave empty lines.
+    return _tidy(text)
+
+
+def first_sentences(sections: Sequence[Section]) -> str:
+    """Return the first sentences of the report as Markdown, to be included by other pages."""
+    return _tidy(_MARKDOWN.get_template("findings.md").render(sections=sections))
+
+
+def _tidy(text: str) -> str:
+    """Remove the empty lines of parts that a section does not have."""
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 

@@ -20,7 +20,8 @@ from reproduction.sections import (
     Section,
 )
 
-ROW_VERDICTS = (HOLDS, DIFFERS, NOT_REACHABLE, NEW)
+ROW_VERDICTS = (HOLDS, DIFFERS, NOT_REACHABLE)
+"""Of numbers of the paper; NEW is not among them, since the paper does not have those."""
 CLAIM_VERDICTS = (HOLDS, DOES_NOT_HOLD, CANNOT_TELL)
 KINDS = {
     HOLDS: "holds",
@@ -47,17 +48,20 @@ class Counts:
     """Counts of the verdicts of one section or of all."""
 
     rows: Counter[str]
+    """Verdicts on numbers of the paper."""
     claims: Counter[str]
+    n_new: int
+    """Numbers that were also measured and are not in the paper."""
     better: float | None
     """Median of `better_by` over the rows that have it."""
     n_better: int
     """Rows in which the error of our method is smaller."""
     n_compared: int
-    """Rows that have both values."""
+    """Rows that have both values, whether the paper prints the number or not."""
 
     @property
     def kinds(self) -> set[str]:
-        """The kinds of verdict that occur."""
+        """The kinds of verdict that occur on numbers and claims of the paper."""
         return {KINDS[verdict] for verdict in self.rows + self.claims}
 
 
@@ -76,8 +80,9 @@ def count(sections: Sequence[Section]) -> Counts:
     rows = [row for section in sections for row in section.rows]
     gains = [gain for gain in map(better_by, rows) if gain is not None]
     return Counts(
-        rows=Counter(row.verdict for row in rows),
+        rows=Counter(row.verdict for row in rows if row.verdict != NEW),
         claims=Counter(claim.verdict for section in sections for claim in section.claims),
+        n_new=sum(row.verdict == NEW for row in rows),
         better=statistics.median(gains) if gains else None,
         n_better=sum(gain > 0 for gain in gains),
         n_compared=len(gains),
@@ -85,23 +90,21 @@ def count(sections: Sequence[Section]) -> Counts:
 
 
 def counts_cells(sections: Sequence[Section]) -> list[str]:
-    """Return the counts of row verdicts, then of claim verdicts, and the median improvement."""
+    """Return the counts of both kinds of verdict, of other numbers, and the median improvement."""
     counts = count(sections)
     numbers = [counts.rows[verdict] for verdict in ROW_VERDICTS]
-    numbers += [counts.claims[verdict] for verdict in CLAIM_VERDICTS]
+    numbers += [*(counts.claims[verdict] for verdict in CLAIM_VERDICTS), counts.n_new]
     return [*(str(n) if n else MISSING for n in numbers), better_text(counts.better) or MISSING]
 
 
-def overall_text(sections: Sequence[Section]) -> str:
-    """Compare our method with the paper's over all rows, in one sentence; empty without a pair."""
-    counts = count(sections)
-    if not counts.n_compared:
-        return ""
-    return (
-        f"Our best method has the smaller error in {counts.n_better} of "
-        f"{counted(counts.n_compared, 'number')} where the paper's method was run as well; "
-        f"in the median it is {better_text(counts.better)}."
-    )
+def of_the_paper(section: Section) -> list[Row]:
+    """Return the numbers that the paper prints."""
+    return [row for row in section.rows if row.verdict != NEW]
+
+
+def also_measured(section: Section) -> list[Row]:
+    """Return the numbers that the paper does not print."""
+    return [row for row in section.rows if row.verdict == NEW]
 
 
 def trials_text(section: Section) -> str:
@@ -126,7 +129,7 @@ def check_sections(sections: Sequence[Section]) -> None:
             raise ValueError(f"two sections have the id {section.id!r}: each needs its own")
         seen.add(section.id.lower())
         for verdict, known in [
-            *((row.verdict, ROW_VERDICTS) for row in section.rows),
+            *((row.verdict, (*ROW_VERDICTS, NEW)) for row in section.rows),
             *((claim.verdict, CLAIM_VERDICTS) for claim in section.claims),
         ]:
             if verdict not in known:

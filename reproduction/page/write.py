@@ -12,7 +12,7 @@ from reproduction.page.chart import chart, curve_styles, standalone
 from reproduction.page.csv_tables import claims_csv, curves_csv, results_csv
 from reproduction.page.formats import printable
 from reproduction.page.pictures import png, without_pictures
-from reproduction.page.render import markdown, page, panel_file, picture_file
+from reproduction.page.render import first_sentences, markdown, page, panel_file, picture_file
 from reproduction.page.summary import check_sections
 from reproduction.sections import Section
 
@@ -40,7 +40,7 @@ def write_report(
     -------
     Path
         The page, `out/index.html`. Beside it are `report.md`, `figures/`, `results.csv`,
-        `curves.csv` and `claims.csv`.
+        `curves.csv`, `claims.csv`, and `summary.md` with the first sentences alone.
     """
     made = report_files(sections, about=about, pictures=pictures)
     out = Path(out)
@@ -75,6 +75,7 @@ def report_files(
         "results.csv": results_csv(sections, about),
         "curves.csv": curves_csv(sections),
         "claims.csv": claims_csv(sections),
+        "summary.md": first_sentences(sections),
         "report.md": markdown(sections, about),
         "index.html": page(sections, about, drawings),
     }

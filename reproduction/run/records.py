@@ -165,7 +165,7 @@ def _git(*arguments: str, cwd: Path) -> str | None:
     """Return what git prints, or None if git fails or is not installed."""
     try:
         done = subprocess.run(
-            ["git", *arguments], cwd=cwd, capture_output=True, text=True, check=True
+            ["git", *arguments], cwd=cwd, capture_output=True, encoding="utf-8", check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import threading
 import time
@@ -39,6 +40,7 @@ TRIALS_FILE = "trials.sqlite"
 
 # How often a worker checks whether its parent process still exists.
 SECONDS_BETWEEN_CHECKS = 0.5
+WINDOWS = os.name == "nt"
 HAS_INITIALIZERS = tuple(map(int, joblib.__version__.split(".")[:2])) >= (1, 5)
 
 
@@ -207,11 +209,20 @@ def _end_with_parent(parent: int) -> None:
     """
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while _is_running(parent):
             time.sleep(SECONDS_BETWEEN_CHECKS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _is_running(parent: int) -> bool:
+    """Tell whether the parent of this process is still there."""
+    if not WINDOWS:
+        return os.getppid() == parent
+    # There the number stays after the end of the parent.
+    known = multiprocessing.parent_process()
+    return known is None or known.is_alive()
 
 
 def _run_trial(trial: _Trial, source: Any, stamp: dict[str, Any]) -> Record:

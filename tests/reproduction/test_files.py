@@ -42,7 +42,8 @@ def test_results_csv_has_every_row_in_full(report, sections, about):
     for line, (section, row) in zip(lines, rows, strict=True):
         assert (line["section"], line["name"]) == (section.id, row.name)
         assert (line["verdict"], line["note"]) == (row.verdict, row.note)
-        assert line["published"] == ("" if row.published is None else repr(float(row.published)))
+        number = "" if row.published is None else repr(float(row.published))
+        assert line["published"] == (row.published_as or number)
         for name in ("measured", "improved"):
             # NaN is not equal to itself; its text is.
             assert str(as_value(line, name)) == str(getattr(row, name))
@@ -55,8 +56,10 @@ def test_page_and_markdown_print_what_the_csv_holds(report, sections):
     rows = [row for section in sections for row in section.rows]
     for line, row in zip(read_csv(report / "results.csv"), rows, strict=True):
         texts = [value_text(as_value(line, "measured"), row.digits)]
-        if line["published"]:
+        if row.published is not None:
             texts.append(fixed(float(line["published"]), row.digits))
+        elif line["published"]:
+            texts.append(line["published"])
         for text in texts:
             assert f">{text}</td>" in page
             assert text in cells
@@ -140,7 +143,7 @@ def test_an_empty_report_is_a_page():
         ([Section("fig 2", "", "", "")], "letters, digits and underscores"),
         ([Section("a", "", "", ""), Section("A", "", "", "")], "two sections"),
         ([Section("a", "", "", "", [Row("r", 1, None, verdict="maybe")])], "'maybe'"),
-        ([Section("a", "", "", "", claims=[Claim("c", NEW, "")])], "'not in the paper'"),
+        ([Section("a", "", "", "", claims=[Claim("c", NEW, "")])], "'also measured'"),
         ([Section("a", "", "", "", panels=[Panel("p", pictures=[Picture(np.ones(3), "c")])])],
          r"shape \(3,\)"),
     ],

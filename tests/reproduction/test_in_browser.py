@@ -1,7 +1,9 @@
 """The page, opened in a browser."""
 
 import pytest
-from browser import check_page, chromium
+from browser import check_page, chromium, resize, sideways
+
+from reproduction.sections import NEW
 
 
 def test_everything_is_there_and_works(report, sections, tmp_path):
@@ -10,13 +12,26 @@ def test_everything_is_there_and_works(report, sections, tmp_path):
     n_drawn = sum(bool(panel.curves) for panel in panels)
     assert seen["sections"] == len(sections)
     assert seen["charts"] == n_drawn
-    assert seen["tables"] == 1 + n_drawn + sum(bool(section.rows) for section in sections)
+    n_lists = sum(len({row.verdict == NEW for row in section.rows}) for section in sections)
+    assert seen["tables"] == 1 + n_drawn + n_lists
     assert seen["rows"] == sum(len(section.rows) for section in sections)
     assert seen["claims"] == sum(len(section.claims) for section in sections)
     assert seen["images"] == sum(len(panel.pictures) for panel in panels)
-    assert seen["links"] == 1 + 2 * len(sections)
+    assert seen["links"] == 2 + 2 * len(sections)
     assert seen["details"] == n_drawn + sum(bool(section.failures) for section in sections)
     assert seen["points"] > 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_first_screen_of_a_phone_shows_the_results(report, dark):
+    with chromium() as driver:
+        resize(driver, 390, 844, dark)
+        driver.get((report / "index.html").as_uri())
+        bottom = driver.execute_script(
+            "return document.querySelector('.findings').getBoundingClientRect().bottom"
+        )
+        assert 0 < bottom <= 844
+        assert sideways(driver) <= 0
 
 
 @pytest.mark.parametrize(
@@ -45,7 +60,6 @@ def test_broken_pages_are_noticed(report, tmp_path, monkeypatch, part, instead, 
 @pytest.mark.parametrize("required", [True, False])
 def test_without_chromium(monkeypatch, required):
     monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("POLYSPAN_REQUIRE_BROWSER", "1" if required else "")
     outcome = pytest.fail.Exception if required else pytest.skip.Exception
     with pytest.raises(outcome, match="apt-get install chromium"), chromium():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from reproduction.page import About, report_files
+from reproduction.page.findings import findings
 from reproduction.sections import Curve, Panel, Row, Section, Value
 
 VOID = {"meta", "link", "img", "br"}
@@ -139,7 +140,15 @@ def test_light_dark_and_print(text):
 
 
 @pytest.mark.parametrize(
-    "cell", ["0.1331", "0.1331 ± 0.0021 (20)", "0.1268 (1)", "1.2e-06 ± 1e-09 (3)", "0.068 ± 0.004"]
+    "cell",
+    [
+        "0.1331",
+        "4 to 5",
+        "0.1331 ± 0.0021 (20)",
+        "0.1268 (1)",
+        "1.2e-06 ± 1e-09 (3)",
+        "0.068 ± 0.004",
+    ],
 )
 def test_numbers_are_in_cells(page, cell):
     assert cell in page.cells
@@ -147,27 +156,38 @@ def test_numbers_are_in_cells(page, cell):
 
 def test_summary_counts(page):
     first = page.cells.index("Table I Distance to the true subspaces")
-    assert page.cells[first + 1 : first + 9] == [
-        "2",
-        "1",
-        "1",
-        "1",
-        "1",
-        "1",
-        "1",
-        "better by 11 %",
-    ]
+    # Numbers of the paper, its claims, also measured, ours.
+    counts = [*"311", *"111", "1", "better by 11 %"]
+    assert page.cells[first + 1 : first + 9] == counts
     total = page.cells.index("All")
-    assert page.cells[total + 1 : total + 9] == [
-        "2",
-        "2",
-        "1",
-        "2",
-        "2",
-        "1",
-        "1",
-        "better by 38 %",
-    ]
+    counts = [*"321", *"211", "2", "better by 38 %"]
+    assert page.cells[total + 1 : total + 9] == counts
+
+
+def test_numbers_that_the_paper_does_not_print_stand_apart(text, report):
+    table = text[text.index('id="table1"') : text.index('id="fig2"')]
+    of_paper, also = table.split("<h3>Also measured</h3>")
+    assert "number of subspaces" in of_paper
+    assert "seconds per fit" not in of_paper
+    assert "seconds per fit" in also.split("<h3>")[0]
+    tiles = text[text.index('class="tiles"') : text.index('class="summary"')]
+    assert '<li><b class="holds">3</b> holds</li>' in tiles
+    assert '<p class="also">Also measured, and counted in neither: 2 numbers' in tiles
+    markdown = (report / "report.md").read_text().split("## Fig. 2")[0]
+    assert markdown.index("| number of subspaces | 4 to 5 |") < markdown.index("| Also measured")
+    assert markdown.index("| Also measured") < markdown.index("| seconds per fit |")
+
+
+def test_results_come_first_and_the_run_last(text, report, about, sections):
+    sentence = findings(sections)[0]
+    for whole in (text[text.index("<main>") :], (report / "report.md").read_text()):
+        assert whole.index(sentence) < whole.index("Summary") < whole.rindex("How this was run")
+        # Nothing of the run is said before its own part.
+        before = whole[: whole.rindex("How this was run")]
+        assert about.commit not in before
+        assert about.machine not in before
+    start = (report / "report.md").read_text().split("## Summary")[0]
+    assert (report / "summary.md").read_text().strip() in start
 
 
 def test_images_and_drawings_have_names(page):

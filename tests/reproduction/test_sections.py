@@ -106,11 +106,15 @@ def test_finished_counts_costs_and_names_failures():
 
 
 def test_small_problems_and_other_data_give_no_verdict():
-    rows = [Row("n", 1.0, Value(1.0, 0.1, 2), verdict=HOLDS), Row("k", None, Value(1.0, 0.1, 2))]
+    rows = [
+        Row("n", 1.0, Value(1.0, 0.1, 2), verdict=HOLDS),
+        Row("k", None, Value(1.0, 0.1, 2)),
+        Row("r", None, Value(4.0, 0.1, 2), verdict=HOLDS, published_as="4 to 5"),
+    ]
     claims = [Claim("c", HOLDS, "e")]
     section = Section("toy", "t", "Table 0", "text", rows=rows, claims=claims)
     small = finished(section, [record({}, draw=0, size="small")])
-    assert [row.verdict for row in small.rows] == [NOT_REACHABLE, NEW]
+    assert [row.verdict for row in small.rows] == [NOT_REACHABLE, NEW, NOT_REACHABLE]
     assert small.claims[0].verdict == CANNOT_TELL
     other = Section("toy", "t", "T", "text", rows=rows, claims=claims, stand_in=True)
     told = finished(other, [record({}, draw=0, size="full")])
