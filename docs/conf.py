@@ -31,11 +31,12 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
     "docstrings",
+    "drawings",
     "mathml",
     "public_names",
 ]
 default_role = "code"
-exclude_patterns = ["_build", "_ext", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "_ext", "**/GALLERY_HEADER.rst", "reproduction/summary.md"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 3
@@ -56,6 +57,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "backreferences_dir": "api/backreferences",
     "reference_url": {"polyspan": None},
     "show_memory": False,
+    "write_computation_times": False,  # a page that loads scripts from elsewhere
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "download_all_examples": False,
@@ -70,6 +72,7 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_theme_options: dict[str, Any] = {
     "logo": {"text": "polyspan"},
@@ -77,7 +80,7 @@ html_theme_options: dict[str, Any] = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": [],
     "back_to_top_button": True,

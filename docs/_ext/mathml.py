@@ -8,13 +8,19 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 
+def _mathml(formula: str, display: str) -> str:
+    # A norm with an exponent: latex2mathml puts the exponent of \\rVert below the line.
+    plain = formula.replace(r"\lVert", r"\|").replace(r"\rVert", r"\|")
+    return str(convert(plain, display=display))
+
+
 def _inline(writer: Any, node: nodes.Node) -> None:
-    writer.body.append(convert(node.astext()))
+    writer.body.append(_mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def _block(writer: Any, node: nodes.Node) -> None:
-    writer.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
+    writer.body.append(f'<div class="formula">{_mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
 
 

@@ -60,7 +60,8 @@ def own_members(cls: type) -> Iterator[str]:
 def page_of(name: str, value: Any) -> str:
     """Return the source of the page of one name."""
     module, _, short = name.rpartition(".")
-    lines = [name, "=" * len(name), "", f".. currentmodule:: {module}", ""]
+    title = name.removeprefix("polyspan.")
+    lines = [title, "=" * len(title), "", f".. currentmodule:: {module}", ""]
     if inspect.isclass(value):
         lines += [f".. autoclass:: {short}", ""]
         members = list(own_members(value))

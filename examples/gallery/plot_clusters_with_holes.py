@@ -1,6 +1,6 @@
 """
-Clusters of samples with holes
-==============================
+Cluster samples with missing entries
+====================================
 
 :class:`~polyspan.RobustMiCUSaL` clusters samples of which many entries are missing. It fits the
 subspaces to what is there, in place of filling the holes first.

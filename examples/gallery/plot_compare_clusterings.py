@@ -1,6 +1,6 @@
 """
-Which method for which shape
-============================
+Which method for which shape?
+=============================
 
 The clusterings of polyspan and of scikit-learn on the same five toy data sets.
 :class:`~polyspan.MiCUSaL` and :class:`~polyspan.SubspaceMixture` find lines and planes,

@@ -1,6 +1,6 @@
 """
-How sure is a clustering
-========================
+How sure is a clustering?
+=========================
 
 :class:`~polyspan.SubspaceClustering` gives each label a confidence, and the whole partition a
 certainty. Labels of high confidence are wrong less often, unless the partition itself is wrong.

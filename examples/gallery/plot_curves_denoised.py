@@ -1,6 +1,6 @@
 """
-Noise out of curved data
-========================
+Remove noise from curved data
+=============================
 
 :class:`~polyspan.MCKUSaL` looks for subspaces after a kernel has bent the space. There a curve is
 nearly flat, and noisy samples can be moved back to it.

@@ -1,6 +1,6 @@
 """
-Chunks that never meet
-======================
+Fit a model to a dask array
+===========================
 
 :class:`~polyspan.MiCUSaL` takes dask arrays. Each chunk sends back small sums and stays where it
 is, and the subspaces are the same as in memory.

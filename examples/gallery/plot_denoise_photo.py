@@ -1,6 +1,6 @@
 """
-Noise out of a photograph
-=========================
+Remove noise from a photograph
+==============================
 
 :func:`~polyspan.images.denoise_image` finds the strength of the noise, removes it, and says how far
 off each pixel may be.

@@ -1,6 +1,6 @@
 """
-What a subspace means
-=====================
+What does a subspace mean?
+==========================
 
 The directions of a subspace of pictures are pictures. :func:`~polyspan.plotting.plot_basis_images`
 draws them for a :class:`~polyspan.MiCUSaL` of digits.

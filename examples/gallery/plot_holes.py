@@ -1,6 +1,6 @@
 """
-Filling holes in samples
-========================
+Fill missing entries of samples
+===============================
 
 Half of the pixels of each digit are missing. :class:`~polyspan.SubspaceImputer` learns from the
 pixels that are there, and fills the others.

@@ -1,13 +1,14 @@
 """
-Lettering off a photograph
-==========================
+Remove letters from a photograph
+================================
 
 :func:`~polyspan.images.inpaint_image` fills the pixels of a mask from what is around them. All
 other pixels stay as they are.
 """
 
 # %%
-# Part of a photograph that comes with scikit-learn, covered by letters and scratches.
+# Part of a photograph that comes with scikit-learn (by danielbuechele, CC BY 2.0), covered by
+# letters and scratches.
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont

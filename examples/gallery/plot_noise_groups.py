@@ -1,6 +1,6 @@
 """
-Two sensors, and nobody knows how noisy they are
-================================================
+Two sensors of unknown noise
+============================
 
 :class:`~polyspan.SubspaceMixture` learns the noise of each group of samples by itself. It only has
 to know which sample comes from which sensor.

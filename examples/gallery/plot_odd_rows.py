@@ -1,6 +1,6 @@
 """
-Which rows do not belong, and why
-=================================
+Which rows do not belong, and why?
+==================================
 
 :class:`~polyspan.SubspaceOutlierDetector` finds unusual rows of a table and says which columns make
 them unusual.

@@ -1,6 +1,6 @@
 """
-Which points move together
-==========================
+Which points move together?
+===========================
 
 A camera sees points on three moving bodies. The tracks of one body lie near a subspace of four
 dimensions, so :class:`~polyspan.SubspaceClustering` finds the bodies from the tracks alone.

@@ -1,6 +1,6 @@
 """
-How many subspaces, and of which dimension
-==========================================
+How many subspaces, and of which dimension?
+===========================================
 
 :func:`~polyspan.model_selection.choose_size` finds number and dimension from the data, given only
 bounds on both. :func:`~polyspan.plotting.plot_size_choice` draws what it compared, and

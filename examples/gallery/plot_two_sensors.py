@@ -22,9 +22,9 @@ noise = np.random.default_rng(0).standard_normal((n, m)) / np.sqrt(m)
 X = data.X + sigma[:, None] * noise
 
 # %%
-# Fit the good half alone, all samples, and all samples with weights. Weights relative to the good
-# sensor keep the meaning of ``lam``.
-model = MiCUSaL(5, 13, random_state=0)
+# Fit the good half alone, all samples, and all samples with weights. Half of the samples weigh
+# little then, so that ``lam`` is larger than its default 4.
+model = MiCUSaL(5, 13, lam=16.0, random_state=0)
 weights = (0.05 / sigma) ** 2
 errors = {}
 for name, rows, own in (

@@ -1,6 +1,6 @@
 """
-A line, a plane and a space
-===========================
+Subspaces of different dimension
+================================
 
 Clusters may differ in dimension. ``subspace_dim`` takes one number for each subspace, and
 :class:`~polyspan.SubspaceMixture` can find them itself.

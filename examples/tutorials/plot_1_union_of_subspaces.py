@@ -2,16 +2,15 @@
 Is my data a union of subspaces?
 ================================
 
-A *subspace* is a line, a plane, or the same thing in more dimensions. Here it goes through the
-origin. A *union of subspaces* is a set of several subspaces: every row of the table lies near one
-of them. Rows of the same kind often do. Pictures of one digit, for example, are nearly weighted
-sums of a few basic pictures.
+A *subspace* is a line, a plane, or the same in more dimensions. Here it goes through the origin.
+A *union of subspaces* is several of them: every row of the table lies near one. Rows of the same
+kind often do. Pictures of one digit, for example, are nearly weighted sums of a few basic pictures.
 
-This tutorial asks whether your table is like that. There are five steps:
+This tutorial asks in five steps whether your table is like that:
 
 1. scale the rows;
 2. look at them;
-3. cluster them;
+3. find clusters, which are groups of rows;
 4. ask how sure the clusters are;
 5. read the subspaces.
 
@@ -22,8 +21,7 @@ At the end we do the same with a table where the answer is no.
 # The data
 # --------
 # The pictures of the digits 0, 4 and 6 come with scikit-learn. Each row is a picture of 8 × 8
-# pixels, so the table has 64 columns. We also keep the true digits, but only to check the result
-# at the end. The method never sees them.
+# pixels, so the table has 64 columns. The method never sees the true digits.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -36,12 +34,12 @@ print(pixels.shape)
 # %%
 # 1. Scale
 # --------
-# One writer presses hard, another one does not. Dark and pale pictures of the same digit differ in
-# length only, not in direction. Only the direction matters here, so we scale every row to length 1.
+# The *length* of a row is the root of the sum of its squares. A dark and a pale picture of the same
+# digit differ in length, but not in direction. Only the direction matters here, so we scale every
+# row to length 1. Do the same with spectra and with counts of words.
 #
-# Use the same rule for spectra and for counts of words. If your columns have different units, such
-# as age and income, scale the *columns* instead (``StandardScaler``). Do not subtract the mean if
-# you do not have to: a subspace through the origin then no longer goes through the origin.
+# If your columns have different units, such as age and income, scale the *columns* instead
+# (``StandardScaler``). More: :doc:`/guide/scaling`.
 from sklearn.preprocessing import Normalizer
 
 X = Normalizer().set_output(transform="pandas").fit_transform(pixels)
@@ -49,33 +47,28 @@ X = Normalizer().set_output(transform="pandas").fit_transform(pixels)
 # %%
 # 2. Look
 # -------
-# Look at some rows as pictures, and at all rows as points. For the points we need two directions in
-# which the rows spread much. The leading direction is what all digits have in common, so we take
-# the second and the third.
+# We draw some rows as pictures, and all rows as points. The points need two directions in which
+# rows differ. The first direction is what all digits share, so we take the second and the third.
 from sklearn.decomposition import TruncatedSVD
 
 flat = TruncatedSVD(3, random_state=0).fit_transform(X)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-some = X.to_numpy()[:18].reshape(3, 6, 8, 8)
-tiles = np.pad(some, ((0, 0), (0, 0), (1, 1), (1, 1)))
-left.imshow(tiles.transpose(0, 2, 1, 3).reshape(30, 60), cmap="gray_r")
-left.set_title("the first 18 rows")
-left.set_axis_off()
+left.imshow(np.hstack(X.to_numpy()[:6].reshape(6, 8, 8)), cmap="gray_r")
+left.set(title="the first 6 rows", xticks=[], yticks=[])
 right.scatter(flat[:, 1], flat[:, 2], s=6)
-right.set_title("all 540 rows")
-right.set(xlabel="second direction", ylabel="third direction")
+right.set(title="all 540 rows", xlabel="second direction", ylabel="third direction")
 plt.show()
 
 # %%
-# Three clouds are visible, so groups are likely. A flat picture cannot show whether each of them
-# lies near a subspace: two directions are too few for that.
+# Three clouds are visible, so clusters are likely. Two directions are too few to show whether each
+# cloud lies near a subspace.
 #
-# 3. Cluster
-# ----------
-# :class:`~polyspan.SubspaceClustering` needs no settings. It draws several *graphs*: networks in
-# which similar rows are joined. Each graph is cut into clusters. The result is what the graphs
-# agree on. It also finds the number of clusters. ``random_state`` makes the result repeatable.
+# 3. Find clusters
+# ----------------
+# :class:`~polyspan.SubspaceClustering` needs no settings. It makes several *graphs*: networks that
+# join similar rows. It cuts each graph into clusters, and keeps what the graphs agree on. It also
+# finds the number of clusters. ``random_state`` makes the result repeatable.
 from polyspan import SubspaceClustering
 
 model = SubspaceClustering(random_state=0).fit(X)
@@ -84,66 +77,54 @@ print(model.summary())
 # %%
 # Read the summary line by line:
 #
-# - **Clusters.** There are three, and they have nearly the same size. Each has a subspace with a
-#   dimension of its own.
-# - **The number.** The next best number has much less evidence. So the number 3 is clear.
-# - **The certainty.** It tells how sure the whole result is, from 0 to 1. From .8 on you can use
-#   the labels.
+# - **Clusters.** There are three. Each has its own subspace, with 2 to 4 dimensions.
+# - **The number.** The *gaps of the spectra* say how clearly graphs fall apart into so many parts.
+#   The next best number has much less evidence, so 3 is clear.
+# - **The certainty** of the whole result, from 0 to 1. From .8 on you can use the labels.
 # - **Agreement.** All graphs give this result.
-# - **Confidence.** This is how sure the label of *one row* is. No row is doubtful here.
-# - **Next.** The last line says what to do now.
+# - **Confidence** is how sure the label of *one row* is. No row is doubtful here.
 #
 # 4. How sure?
 # ------------
-# Two numbers answer this question. ``certainty_`` belongs to the whole result, ``confidence_`` has
-# one value for each row.
-print(f"certainty: {model.certainty_:.2f}")
-print(f"lowest confidence of a row: {model.confidence_.min():.2f}")
-
-# %%
-# The following figure shows where both come from.
+# ``certainty_`` belongs to the whole result, and ``confidence_`` has one value for each row. A
+# figure shows where both come from.
 from polyspan.plotting import plot_partition
 
+print(f"certainty: {model.certainty_:.2f}")
+print(f"lowest confidence of a row: {model.confidence_.min():.2f}")
 plot_partition(model, X)
 plt.show()
 
 # %%
-# - Top left: each line belongs to a graph. A large fall within the gray band means that the graph
-#   falls apart into this number of clusters.
-# - Top right: bright cells are graphs that agree with each other. All cells should be bright.
-# - Bottom left: the confidence of the rows of each cluster. It should be near 1.
-# - Bottom right: the rows again, now in the colours of their clusters.
+# - Top left: each line is a graph. A steep fall in the gray band means that it falls apart into
+#   this number of clusters.
+# - Top right: bright cells are graphs that agree. All cells should be bright.
+# - Bottom left: the confidence of the rows. It should be near 1.
+# - Bottom right: the rows in the colours of their clusters.
 #
-# We know the true digits, so we can check the labels. In practice you cannot do this, and the
-# certainty takes the place of this check.
+# Here we can check the labels. With your own data the certainty takes the place of this check.
 from polyspan.metrics import clustering_error
 
 print(f"wrong labels: {clustering_error(digits, model.labels_):.1%}")
 
 # %%
+# No label is wrong.
+#
 # 5. Read the subspaces
 # ---------------------
-# Each cluster has its own subspace. Directions of a subspace can be drawn as pictures. Each row of
-# the figure is one subspace. Red pixels are added, blue pixels are taken away.
+# A subspace is given by a few directions. Each line of the figure is one subspace, and each
+# direction is a picture. Red pixels are added, blue pixels are taken away.
 from polyspan.plotting import plot_basis_images
 
 plot_basis_images(model, (8, 8), X)
 plt.show()
 
 # %%
-# The first direction is the typical digit. The others say how it varies, for example by its slant.
+# The first direction is the typical digit. The others say how it varies. If your columns are no
+# pixels, :func:`~polyspan.plotting.plot_loadings` shows which of them matter in each direction.
 #
-# If your columns have names instead of places, use
-# :func:`~polyspan.plotting.plot_loadings`. It shows which columns matter most in each direction.
-# Blue bars are added, red bars are taken away.
-from polyspan.plotting import plot_loadings
-
-plot_loadings(model, 0, X, n_features=6)
-plt.show()
-
-# %%
 # Do the rows lie near their subspace? The left panel shows their distances to it. The right panel
-# compares them with the distance to the nearest other subspace. Rows near the line lie between two
+# compares each distance with that to the nearest other subspace. Rows near the line lie between two
 # subspaces. Rows far to the right fit no subspace.
 from polyspan.plotting import plot_residuals
 
@@ -151,12 +132,10 @@ plot_residuals(model, X)
 plt.show()
 
 # %%
-# All rows have the length 1, and the typical distance is .27. So a subspace explains about 93 % of
-# a row (1 − .27² = .93). Nearly all points lie far above the line. The figure counts each row to
-# the subspace that is nearest to it. A few rows lie nearer to the subspace of another cluster.
+# All rows have length 1, and the typical distance is .27. So a subspace explains about 93 % of the
+# squared length of a row (1 − .27² = .93). Nearly all points lie far above the line.
 #
-# The answer for this table is **yes**: three clear clusters, each near a subspace with few
-# dimensions.
+# The answer is **yes**: three clear clusters, each near a subspace with few dimensions.
 #
 # A table where the answer is no
 # ------------------------------
@@ -168,8 +147,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 wine, sorts = load_wine(return_X_y=True, as_frame=True)
-scaler = StandardScaler().set_output(transform="pandas")
-wine = scaler.fit_transform(wine)
+wine = StandardScaler().set_output(transform="pandas").fit_transform(wine)
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -177,26 +155,22 @@ with warnings.catch_warnings(record=True) as caught:
 for warning in caught:
     print("Warning:", warning.message)
 print(doubtful.summary())
-
-# %%
-# Four signs say no:
-#
-# - the certainty is low;
-# - another number of clusters has nearly the same evidence;
-# - no graph agrees with the result;
-# - the subspaces have many dimensions, with 13 columns in all.
 plot_partition(doubtful, wine)
 plt.show()
 
 # %%
-# The graphs disagree, and many rows have a low confidence. Only graphs of near neighbours, numbers
-# 3 to 6, agree with each other. This is a hint: rows of one group are near each other, but they do
-# not lie near a subspace.
+# Four signs say no:
+#
+# - The certainty is low.
+# - Another number of clusters has nearly the same evidence.
+# - No graph agrees with the result. Only graphs of near neighbours (3 to 6, top right) agree with
+#   each other. So rows of a cluster are near each other, but not near a subspace.
+# - The subspaces have 7 to 9 dimensions, with 13 columns in all.
 #
 # What to do then
 # ---------------
-# Try what the last line of the summary says. If this does not help, the groups are probably of
-# another kind. The rows of this table lie around *centres*. k-means looks for such groups.
+# Try what the last line of the summary says. If this does not help, take another method.
+# The rows of this table lie around *centres*, which k-means finds.
 from sklearn.cluster import KMeans
 
 compact = KMeans(3, n_init=10, random_state=0).fit_predict(wine)
@@ -214,3 +188,5 @@ for name, labels in {"subspaces": doubtful.labels_, "k-means": compact}.items():
 # .3 to .6       Try another scaling or number of clusters, and k-means.
 # less than .3   This is no union of subspaces. Use another method.
 # ============== ===========================================================
+#
+# All options: :doc:`/guide/cluster`. How it works: :doc:`/how/clustering`.

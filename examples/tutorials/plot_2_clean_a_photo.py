@@ -2,8 +2,8 @@
 Clean a photo
 =============
 
-A photo that was taken in the dark has *noise*: every pixel is a little too bright or too dark.
-Other photos have missing pixels, such as scratches or dead spots. This tutorial mends both:
+A picture that was taken in the dark has *noise*: every pixel is a little too bright or too dark.
+Other pictures have missing pixels, such as scratches. This tutorial mends both:
 
 1. estimate how strong the noise is;
 2. remove it;
@@ -11,19 +11,19 @@ Other photos have missing pixels, such as scratches or dead spots. This tutorial
 4. fill missing pixels;
 5. save the result.
 
-Pictures are made of small patches. Patches of one kind, such as edges of one slant, lie near a
-subspace with few dimensions. Noise does not. This is how both can be told apart.
+The idea: cut the picture into *patches*, small squares of pixels. Patches of one kind, such as
+edges of one slant, are nearly weighted sums of a few basic patches. Noise is not. So both can be
+told apart.
 """
 
 # %%
-# The photo
-# ---------
-# We take a small part of a photo that comes with Matplotlib, in gray. It shows Grace Hopper, a
-# pioneer of programming. Values are between 0 (black) and 1 (white). The photo is clean, so we add
-# noise ourselves. We also keep the clean photo, to check the result. With your own photo you do not
-# have it.
+# The picture
+# -----------
+# We take a part of a photo of Grace Hopper that comes with Matplotlib, in gray. Values are between
+# 0 (black) and 1 (white). The picture is clean, so we add noise ourselves. We keep the clean
+# picture to check the result. You do not have it for your own pictures.
 #
-# Your own photo is read by ``plt.imread("photo.png")``.
+# Your own picture is read by ``plt.imread("photo.png")``.
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.cbook import get_sample_data
@@ -52,20 +52,20 @@ plt.show()
 # %%
 # 1. How strong is the noise?
 # ---------------------------
-# :func:`~polyspan.images.estimate_noise` looks at the flat parts of the photo. It returns the
-# typical error of a pixel (the standard deviation of the noise). We added .1.
+# :func:`~polyspan.images.estimate_noise` looks at the flat parts of the picture. It returns the
+# *noise level*: the typical error of a pixel (its standard deviation). We added .1.
 from polyspan.images import estimate_noise
 
 print(f"estimated noise: {estimate_noise(noisy):.3f}")
 
 # %%
-# The unit is that of the picture. An estimate of .1 means 10 % of the way from black to white. If
-# the estimate is far below 2 of 255 levels (.008), there is not much to clean.
+# The unit is that of the picture: .1 is 10 % of the way from black to white. If the estimate is far
+# below .008, which is 2 of 255 levels of gray, there is not much to clean.
 #
 # 2. Remove the noise
 # -------------------
 # :func:`~polyspan.images.denoise_image` needs no settings. It estimates the noise by itself.
-# ``preset`` chooses between speed and quality. For a photo in colour add ``channel_axis=-1``.
+# ``preset`` chooses between speed and quality. For a picture in colour add ``channel_axis=-1``.
 from polyspan.images import denoise_image
 
 presets = ("fast", "balanced", "best")
@@ -74,8 +74,9 @@ show(results)
 plt.show()
 
 # %%
-# How near are they to the clean photo? We use the root of the mean squared error, in the unit of
-# the picture. So these numbers can be compared with the noise.
+# Look at the nose, which should be smooth, and at the glasses, which should stay sharp.
+# How near are the results to the clean picture? We take the root of the mean squared error. It has
+# the unit of the picture, so it can be compared with the noise level.
 
 
 def error(picture):
@@ -88,17 +89,16 @@ for preset, result in results.items():
     print(f"{preset:9s} {error(result):.3f}")
 
 # %%
-# The error is less than half of what it was. The presets differ little. Take ``"fast"`` for many
-# photos or a first look. Keep the default, ``"balanced"``, for the rest. ``"best"`` takes the
+# The error is less than half of what it was, and the presets differ little. Take ``"fast"`` for
+# many pictures or a first look. Otherwise keep the default, ``"balanced"``. ``"best"`` takes the
 # longest time, and is hardly better.
 #
-# 3. How good is the result, without the clean photo?
-# ---------------------------------------------------
-# In practice there is no clean photo. Two checks help.
+# 3. How good is the result, without the clean picture?
+# -----------------------------------------------------
+# Two checks help.
 #
-# **First check: what was removed.** Subtract the result from the noisy photo. The difference must
-# look like noise: even, without edges or shapes of the photo. If you see shapes, then detail was
-# removed as well.
+# **First check: what was removed.** Subtract the result from the noisy picture. The difference must
+# look like noise: even, without edges or shapes. If you see shapes, detail was removed as well.
 #
 # **Second check: the expected error.** ``return_std=True`` also returns how large the error of each
 # pixel is expected to be. It is larger in fine detail than in flat parts.
@@ -116,9 +116,10 @@ for ax in (left, right):
 plt.show()
 
 # %%
-# The expected error can be compared with the true one here, because we have the clean photo. About
-# two thirds of the pixels should be nearer to the truth than their expected error. Nearly all
-# should be nearer than twice of it.
+# Left, no shape of the face is visible. Right, the error is larger at the glasses than on the nose.
+#
+# Here we can compare the expected error with the true one. About two thirds of the pixels should be
+# nearer to the truth than their expected error. Nearly all should be nearer than twice of it.
 true = np.abs(denoised - clean)
 print(f"expected error: {np.sqrt(np.mean(expected**2)):.3f}")
 print(f"true error:     {error(denoised):.3f}")
@@ -126,7 +127,8 @@ print(f"pixels within the expected error: {np.mean(true < expected):.0%}")
 print(f"pixels within twice of it:        {np.mean(true < 2 * expected):.0%}")
 
 # %%
-# The expected error is honest for noise of this kind. Two other kinds need a setting:
+# So the expected error is honest for this noise. Two other kinds need a setting
+# (:doc:`/guide/noise`):
 #
 # - Few photons (microscopes, telescopes): noise grows with brightness. Use ``noise="poisson"``.
 # - Noise that was blurred or resized is soft, without fine grain. A warning tells you. Use
@@ -134,8 +136,8 @@ print(f"pixels within twice of it:        {np.mean(true < 2 * expected):.0%}")
 #
 # 4. Fill missing pixels
 # ----------------------
-# Now a fifth of the pixels is missing, and there are two scratches. A *mask* says where:
-# it is ``True`` for a missing pixel. :func:`~polyspan.images.inpaint_image` fills these pixels. All
+# Now a fifth of the pixels is missing, and there are two scratches. A *mask* is ``True`` for a
+# missing pixel. :func:`~polyspan.images.inpaint_image` fills these pixels, red in the figure. All
 # others stay as they are.
 from polyspan.images import inpaint_image
 
@@ -149,33 +151,33 @@ show({"scratched": scratched, "filled": filled, "clean (not known)": clean})
 plt.show()
 
 # %%
-# Does it work? Only the missing pixels count. Compare with the simplest answer, the mean of the
-# photo.
+# The scratches are gone, and the glasses are whole. How near is it? Only the missing pixels count.
+# Compare with the simplest answer, the mean of the picture.
 for name, found in {
-    "mean of the photo": np.full(clean.shape, np.nanmean(scratched)),
+    "mean of the picture": np.full(clean.shape, np.nanmean(scratched)),
     "inpaint_image": filled,
 }.items():
     missed = np.sqrt(np.mean((found - clean)[mask] ** 2))
     print(f"error of missing pixels, {name}: {missed:.3f}")
 
 # %%
-# With your own photo you can measure the same. Hide some more pixels that you do have, fill them
-# all, and compare. Here we hide another tenth.
+# With your own picture you can measure this too. Hide some more pixels that you do have, fill all,
+# and compare. Here we hide another tenth.
 hidden = ~mask & (rng.random(mask.shape) < 0.1)
 again = inpaint_image(scratched, mask | hidden, preset="fast")
 measured = np.sqrt(np.mean((again - clean)[hidden] ** 2))
 print(f"error of hidden pixels: {measured:.3f}")
 
 # %%
-# The hidden pixels tell nearly the same as the truth. A large hole, such as a whole object, becomes
-# smooth: the function does not invent what nobody has seen.
+# The hidden pixels say nearly the same as the truth. A large missing part, such as a whole object,
+# becomes smooth: the function does not invent what nobody has seen.
 #
-# If a photo is noisy *and* has missing pixels, fill it first, and then remove the noise.
+# If a picture is noisy *and* has missing pixels, fill it first, then remove the noise.
 #
 # 5. Save
 # -------
-# Results can leave the range from 0 to 1 a little. Cut them off, and turn them into whole numbers
-# from 0 to 255. Pillow, which comes with Matplotlib, writes the file.
+# Results can leave the range from 0 to 1 a little. Cut them off, and make them whole numbers from 0
+# to 255. Pillow, which comes with Matplotlib, writes the file.
 import tempfile
 from pathlib import Path
 
@@ -192,5 +194,5 @@ print(f"largest change by saving: {np.abs(saved - cut).max():.4f}")
 # The file has 256 levels of gray, so values change by at most .002. Use ``np.save`` if you compute
 # with the result later.
 #
-# The same from a shell, without Python: ``polyspan denoise photo.png`` and
-# ``polyspan inpaint photo.png --mask mask.png``.
+# The same from a shell: :doc:`/guide/cli-pictures`. All options: :doc:`/guide/denoise` and
+# :doc:`/guide/inpaint`. How it works: :doc:`/how/pictures`.

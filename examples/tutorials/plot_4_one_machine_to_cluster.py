@@ -8,7 +8,7 @@ the work is done*. This tutorial fits the same model to
 
 1. an array in memory;
 2. a file on the disk;
-3. a dask array, in threads or on a cluster;
+3. a dask array, in threads or on a cluster of machines;
 4. batches that come one after the other;
 5. a tensor on a GPU;
 
@@ -18,46 +18,40 @@ and checks that the results agree. At the end the model is saved and loaded.
 # %%
 # The data
 # --------
-# We make 4500 rows with 40 columns near three subspaces of 4 dimensions, in random order. That is
-# small, so that this page runs in seconds. The steps are the same for large tables.
+# We make 4500 rows with 40 columns. They lie near three *subspaces* of 4 dimensions, in random
+# order. A subspace is a line, a plane, or the same in more dimensions. The table is small, but the
+# steps are the same for large tables.
 import matplotlib.pyplot as plt
 import numpy as np
 
 from polyspan.datasets import make_union_of_subspaces
 
 data = make_union_of_subspaces(
-    (1500, 1500, 1500),
-    n_features=40,
-    subspace_dim=4,
-    spread=0.3,
-    noise=0.05,
-    random_state=0,
+    (1500, 1500, 1500), n_features=40, subspace_dim=4, spread=0.3, noise=0.05, random_state=0
 )
-rng = np.random.default_rng(0)
-X = data.X[rng.permutation(4500)]
+X = np.random.default_rng(0).permutation(data.X)
 
 # %%
 # 1. An array in memory
 # ---------------------
-# :class:`~polyspan.MiCUSaL` learns subspaces of a given number and dimension. Its *objective* is
-# the number that it makes as small as possible. Two fits that end at the same objective are equally
-# good.
+# :class:`~polyspan.MiCUSaL` learns subspaces of a given number and dimension. It makes a number as
+# small as possible, the *objective*. Two fits with the same objective are equally good.
 from polyspan import MiCUSaL
 
 model = MiCUSaL(n_subspaces=3, subspace_dim=4, random_state=0).fit(X)
 print(f"objective: {model.objective_:.6f}")
 
 # %%
-# A fit begins with random starts, and keeps the best. ``n_init`` is the number of starts. For a
-# large table ``n_jobs=-1`` runs them at the same time, on all processors. The result does not
-# depend on ``n_jobs``. From here on we write ``MiCUSaL(3, 4)`` for the same number and dimension.
+# A fit begins with ``n_init`` random starts, and keeps the best. ``n_jobs=-1`` runs them on all
+# processors at once, with the same result. ``MiCUSaL(3, 4)`` is short for the same number and
+# dimension.
 more = MiCUSaL(3, 4, n_init=4, n_jobs=-1, random_state=0).fit(X)
 print(f"objective: {more.objective_:.6f}")
 
 # %%
-# We compare each of the following fits with the first one. Two numbers tell whether they agree:
-# the part of the rows with another cluster, and the mean distance between the subspaces. The names
-# of the clusters (0, 1, 2) do not matter.
+# Four starts end at the same objective as one. We compare each further fit with the first one, by
+# two numbers. One is the part of the rows with another cluster: those nearest to another subspace.
+# The other is the mean distance between the subspaces.
 from polyspan.metrics import average_subspace_distance, clustering_error
 
 
@@ -75,37 +69,24 @@ compare(more)
 # 2. A file on the disk
 # ---------------------
 # ``np.load`` with ``mmap_mode="r"`` does not read the file. It *maps* it: parts are read when they
-# are needed, and are dropped again.
+# are needed, and dropped again. We measure the memory of fits to files with 1 to 54 copies of the
+# table.
 import tempfile
+import tracemalloc
 from pathlib import Path
 
+fits, sizes, peaks = [], [], []
 with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-    path = Path(folder) / "table.npy"
-    np.save(path, X)
-    mapped = np.load(path, mmap_mode="r")
-    from_file = MiCUSaL(3, 4, random_state=0).fit(mapped)
-compare(from_file)
-
-# %%
-# How much memory does this need? Let us measure it for files of growing size. We count what the fit
-# asks for, without the parts of the file that the system keeps for a while.
-import tracemalloc
-
-block = X.astype(np.float32)
-sizes, peaks = [], []
-with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-    for copies in (13, 27, 54, 107):
+    for copies in (1, 7, 14, 27, 54):
         path = Path(folder) / f"{copies}.npy"
-        shape = (copies * len(block), 40)
-        file = np.lib.format.open_memmap(path, "w+", np.float32, shape)
-        for k in range(copies):
-            file[k * len(block) : (k + 1) * len(block)] = block
+        np.save(path, np.tile(X, (copies, 1)))
         mapped = np.load(path, mmap_mode="r")
         tracemalloc.start()
-        MiCUSaL(3, 4, random_state=0).fit(mapped)
+        fits.append(MiCUSaL(3, 4, random_state=0).fit(mapped))
         peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
         tracemalloc.stop()
         sizes.append(mapped.nbytes / 1e6)
+compare(fits[0])
 
 figure, ax = plt.subplots(figsize=(5.5, 3.4), layout="constrained")
 ax.plot(sizes, peaks, "o-", label="memory of the fit")
@@ -115,14 +96,13 @@ ax.legend()
 plt.show()
 
 # %%
-# The memory hardly grows with the file. The fit works in parts of limited size, and keeps only a
-# label and a length for each row.
+# The file with one copy gives the result of the array. From 10 MB on, the memory hardly grows with
+# the file. The fit works in parts of limited size, and keeps a label and a length per row.
 #
 # 3. A dask array
 # ---------------
-# A dask array is a large table in *chunks*. Here the chunks have 900 rows each. Each chunk is
-# worked on by itself, and only small sums are brought together. Keep all columns of a row in one
-# chunk.
+# A dask array is a large table in *chunks*, here of 900 rows. Each chunk is worked on by itself,
+# and only small sums are brought together. Keep all columns of a row in one chunk.
 import dask.array as da
 
 chunked = da.from_array(X, chunks=(900, 40))
@@ -130,15 +110,13 @@ with_dask = MiCUSaL(3, 4, random_state=0).fit(chunked)
 print(with_dask.labels_)
 
 # %%
-# The labels are *lazy*: they are computed when you ask for them. So a table that does not fit in
-# memory never has to.
-labels = with_dask.labels_.compute()
-print(labels[:10])
+# The labels are *lazy*: they are computed when you ask for them, chunk by chunk.
+print(with_dask.labels_.compute()[:10])
 compare(with_dask)
 
 # %%
-# These lines ran in threads of this machine. With a cluster add two lines, and nothing else
-# changes:
+# These lines ran in threads of this machine. With a cluster of machines, connect first. The fit
+# stays the same:
 #
 # .. code-block:: python
 #
@@ -148,13 +126,13 @@ compare(with_dask)
 #     X = da.from_zarr("table.zarr").persist()  # read once
 #     model = MiCUSaL(3, 4, random_state=0).fit(X)
 #
-# The fit goes through the table about a hundred times. So call ``persist`` if the table fits in the
-# memory of all workers together. Otherwise it is read again each time.
+# The fit goes through the table about a hundred times. ``persist`` keeps the table in the memory of
+# all machines together. Leave it out if the table does not fit: it is then read each time.
 #
 # 4. Batches, one after the other
 # -------------------------------
-# ``partial_fit`` learns from a batch and then forgets its rows. Memory does not grow. We keep the
-# distance to the first fit after each batch.
+# ``partial_fit`` learns from a batch of rows and then forgets them. We keep the distance to the
+# first fit after each batch.
 stream = MiCUSaL(3, 4, random_state=0)
 seen, distances = [], []
 for batch in np.array_split(X, 45):
@@ -169,17 +147,18 @@ ax.set(xlabel="rows seen", ylabel="distance to the fit of all rows")
 plt.show()
 
 # %%
-# The more rows it has seen, the nearer it is. After the last batch it has seen the same rows as the
-# first fit, and both are the same for all purposes. Two things to know:
+# The more rows it has seen, the nearer it is. The steep fall at the end is the last batch: now both
+# fits have seen the same rows. Two things to know:
 #
-# - Mix the rows. If the first batches hold one cluster only, the start is bad. With the rows of
-#   this page in the order of their clusters, half of the labels were wrong.
+# - Mix the rows. With the rows of this page in the order of their clusters, half of the labels were
+#   wrong.
 # - If the data change with time, set ``forget_factor=0.9``. Old batches then count less and less.
 #
 # 5. A tensor on a GPU
 # --------------------
-# PyTorch tensors need one setting of scikit-learn. The work is done where the tensor is, and
-# the results stay there. This page was made without a GPU, so the lines are only shown:
+# A *tensor* is an array of PyTorch. The work is done where the tensor is, and the results stay
+# there. SciPy and scikit-learn need a setting each. This page was made without a GPU, so the lines
+# are only shown:
 #
 # .. code-block:: python
 #
@@ -189,7 +168,6 @@ plt.show()
 #
 #     import sklearn
 #     import torch
-#
 #     from polyspan import MiCUSaL
 #
 #     tensor = torch.asarray(X, device="cuda")
@@ -197,14 +175,13 @@ plt.show()
 #         model = MiCUSaL(3, 4, random_state=0).fit(tensor)
 #     labels = model.labels_.cpu().numpy()
 #
-# The random starts are the same as with NumPy, so the results agree up to rounding. A GPU is for
-# large tables. With 60 000 rows and 784 columns, one iteration took 1.3 to 1.9 milliseconds on an
-# H200. One processor core took over 170 times as long.
+# The random starts are the same as with NumPy, so results agree up to rounding. A GPU is for large
+# tables (:doc:`/evidence/gpu`).
 #
 # Save and load
 # -------------
-# A saved model holds numbers and names, but no code. So you can load a file without running what
-# somebody has put into it. (This needs ``pip install skops``.)
+# A saved model holds numbers and names, but no code: loading a file runs nothing from it. (This
+# needs ``pip install skops``.)
 from polyspan import load_model, save_model
 
 with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -217,15 +194,16 @@ print((loaded.predict(X) == stream.predict(X)).all())
 # Which one do I need?
 # --------------------
 #
-# =============================== ================================ ==============================
+# =============================== ================================ ==========================
 # your table                      pass                             memory on top of it
-# =============================== ================================ ==============================
-# fits in memory                  an array or a data frame         small parts, a label per row
-# fits on one disk                ``np.load(path, mmap_mode="r")`` small parts, a label per row
-# is spread over several machines a dask array                     a few chunks in each worker
+# =============================== ================================ ==========================
+# fits in memory                  an array or a data frame         small parts
+# fits on one disk                ``np.load(path, mmap_mode="r")`` small parts
+# is spread over several machines a dask array                     a few chunks per machine
 # comes in pieces                 batches, to ``partial_fit``      does not grow
-# fits in the memory of a GPU     a tensor                         as for an array, on the GPU
-# =============================== ================================ ==============================
+# fits in the memory of a GPU     a tensor                         small parts, on the GPU
+# =============================== ================================ ==========================
 #
-# Not every model takes all of these. ``MiCUSaL`` and ``RobustMiCUSaL``, which also takes missing
-# entries, do. Other models say so if they cannot use what you pass.
+# ``MiCUSaL`` and ``RobustMiCUSaL``, which takes missing entries, take all of these. Other models
+# say so if they do not. More: :doc:`/guide/large`, :doc:`/guide/dask`, :doc:`/guide/streams`,
+# :doc:`/guide/gpu`, :doc:`/guide/save`.

@@ -1,31 +1,97 @@
-"""The shell examples of docs/cli.md run, and its table of exit codes agrees with the code."""
+"""The guide to the command: examples run and print what it says, exit codes are those of the code.
+
+The examples of a page run in one empty folder, one after the other, as a reader would run them.
+"""
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
+
+import pandas as pd
+import pytest
 
 from polyspan.cli.errors import EXPLAINED
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
+PAGES = sorted(GUIDE.glob("cli*.md"))
+TABLES, FILLING = GUIDE / "cli-tables.md", GUIDE / "cli-impute.md"
+PROGRAM = re.compile(r"^python - <<'END'\n(.*?)^END$", flags=re.DOTALL | re.MULTILINE)
 
 
-def test_the_examples_run(run, tmp_path):
-    blocks = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
-    ((program,),) = [re.findall(r"<<'END'\n(.*?)END", blocks[0], flags=re.DOTALL)]
-    exec(compile(program, "docs/cli.md", "exec"), {})
-    commands = [line for block in blocks[1:] for line in block.splitlines()]
-    assert len(commands) >= 10
-    for line in commands:
-        name, *words = shlex.split(line)
-        assert name == "polyspan"
-        done = run(*words)
-        assert done.exit_code == 0, f"{line}\n{done.output}"
-        assert "warning" not in done.output
-    written = (tmp_path / "filled.csv").read_text().splitlines()
-    assert written[1].startswith("s000,")
-    assert ",," not in written[1]
+def blocks(page, kind):
+    marked = re.compile(rf"^```{kind}\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+    return marked.findall(page.read_text(encoding="utf-8"))
+
+
+def examples(page):
+    """Yield what a page runs: the text of a Python program, or the words of a line."""
+    for block in blocks(page, "sh"):
+        for k, part in enumerate(PROGRAM.split(block)):
+            if k % 2:
+                yield part
+            else:
+                yield from filter(
+                    None, (shlex.split(line, comments=True) for line in part.split("\n"))
+                )
+
+
+def run_examples(page, run):
+    """Run all examples of a page, and check that it shows what they printed."""
+    printed = ""
+    for example in examples(page):
+        if isinstance(example, str):
+            exec(compile(example, str(page), "exec"), {})
+            continue
+        name, *words = example
+        assert name in ("polyspan", "pip")
+        if name == "polyspan":  # the rest is installed already
+            done = run(*words)
+            assert done.exit_code == 0, f"{shlex.join(example)}\n{done.output}"
+            assert "warning" not in done.output
+            printed += done.output
+    for line in "".join(blocks(page, "text")).splitlines():
+        assert line == "…" or " ".join(line.split()) in " ".join(printed.split())
+
+
+def test_every_command_has_an_example():
+    assert {TABLES, FILLING} < set(PAGES)
+    lines = [words for page in PAGES for words in examples(page) if words[0] == "polyspan"]
+    assert {words[1] for words in lines} == {
+        "cluster", "denoise", "export", "fit", "impute", "info", "inpaint", "predict", "reconstruct"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in (TABLES, FILLING)], ids=lambda page: page.stem
+)
+def test_the_examples_run(page, run, tmp_path):
+    run_examples(page, run)
+    assert any(tmp_path.iterdir())
+
+
+def test_the_examples_with_models_run_and_the_exported_file_gives_the_same_labels(run, tmp_path):
+    run_examples(TABLES, run)
+    command = [sys.executable, "model.py", "train.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == list(pd.read_csv(tmp_path / "labels.csv", dtype=str)["label"])
+
+
+def test_the_examples_that_fill_run_and_keep_what_was_there(run, tmp_path):
+    run_examples(FILLING, run)
+    table, filled = (
+        pd.read_csv(tmp_path / name, dtype=str) for name in ("table.csv", "filled.csv")
+    )
+    assert table.isna().to_numpy().any()
+    assert not filled.isna().to_numpy().any()
+    assert table.fillna(filled).equals(filled)
+    assert len(list(tmp_path.glob("drawn-*.csv"))) == 5
 
 
 def test_the_exit_codes_are_those_of_the_code():
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", PAGE, flags=re.MULTILINE)
+    page = (GUIDE / "cli-reference.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page, flags=re.MULTILINE)
     assert [int(code) for code, _ in rows] == [int(code) for code in EXPLAINED]
+    said = [re.sub(r"[`(),:]", "", meaning) for _, meaning in rows]
+    assert said == [re.sub(r"[(),:]", "", meaning) for meaning in EXPLAINED.values()]

@@ -241,7 +241,7 @@ def test_lines_are_printed_every_few_iterations():
 
 
 def test_the_lines_in_the_documentation_are_printed(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "looking.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/guide/progress.md").read_text(encoding="utf-8")
     quoted = re.findall(r"`(MiCUSaL, \w+ \d+: [^`]*)`", page)
     assert len(quoted) == 2
     X = make_union_of_subspaces((40, 40), n_features=20, subspace_dim=2, random_state=0).X
@@ -295,7 +295,7 @@ def test_lines_of_a_search(capsys):
 
 def test_a_file_is_not_sent_to_other_processes(tmp_path):
     search = GridSearchCV(MiCUSaL(3, 2, random_state=0), {"lam": [1.0, 4.0]}, cv=2)
-    with (tmp_path / "log").open("w") as file:
+    with (tmp_path / "log").open("w", encoding="utf-8") as file:
         search.set_callbacks(PrintProgress(file=file))
         search.fit(DATA.X)  # in this process it is written
         with pytest.raises(TypeError, match=r"file=….*cannot be sent.*set n_jobs=1"):
@@ -305,7 +305,7 @@ def test_a_file_is_not_sent_to_other_processes(tmp_path):
             search.fit(DATA.X)
         with joblib.parallel_config("threading"):
             search.fit(DATA.X)
-    assert "MiCUSaL, iteration 0: objective" in (tmp_path / "log").read_text()
+    assert "MiCUSaL, iteration 0: objective" in (tmp_path / "log").read_text(encoding="utf-8")
     assert isinstance(pickle.loads(pickle.dumps(PrintProgress(every=3))), PrintProgress)
 
 
