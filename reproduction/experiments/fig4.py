@@ -41,7 +41,7 @@ from reproduction.sections import (
 FRACTIONS = (0.1, 0.3, 0.5)
 LAMS = (2.0, 4.0, 6.0, 10.0, 20.0)
 ADAPTIVE_LAMS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
-DRAWS = {"smoke": 1, "quick": 1, "standard": 3, "paper": 50}
+DRAWS = {"smoke": 1, "quick": 1, "standard": 12, "paper": 50}
 MISSING_STARTS = 2
 STEP = {**SMALL_STEP, "n_init": MISSING_STARTS}
 #: Published range of the number of subspaces that each method finds, for each level of noise.

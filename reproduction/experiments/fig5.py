@@ -22,7 +22,7 @@ from reproduction.registry import Experiment, register
 from reproduction.run.records import Params, Record
 from reproduction.sections import Section
 
-DRAWS = {"smoke": 1, "quick": 1, "standard": 3, "paper": 50}
+DRAWS = {"smoke": 1, "quick": 1, "standard": 24, "paper": 50}
 #: Published range of the number of subspaces that each method finds, for each level of noise.
 OWN = {"SSC": ((1, 1), (1, 1)), "RSSC": ((7, 8), (7, 8)), "TSC": ((4, 4), (1, 1))}
 
