@@ -21,7 +21,9 @@ def is_command() -> bool:
     """Tell whether this process is the command `polyspan`, or `python -m polyspan.cli`."""
     # While the package is imported for -m, argv[0] is "-m".
     module = sys.argv[:1] == ["-m"] and "polyspan.cli" in sys.orig_argv
-    return module or Path(sys.argv[0] if sys.argv else "").stem == "polyspan"
+    # On Windows it is polyspan.exe, or polyspan-script.py of older installers, in any letters.
+    name = Path(sys.argv[0] if sys.argv else "").stem.lower()
+    return module or name in ("polyspan", "polyspan-script")
 
 
 @contextmanager

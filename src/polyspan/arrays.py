@@ -24,7 +24,9 @@ from array_api_compat import (
     to_device,
 )
 from array_api_compat import device as device
-from threadpoolctl import OpenBLASController, ThreadpoolController
+from threadpoolctl import OpenBLASController
+
+from polyspan._pools import thread_pools
 
 #: An array of any namespace that follows the array API standard.
 Array = Any
@@ -203,7 +205,7 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self._pools: ThreadpoolController | None = None
+        self._pools: Any = None
         self._lock = Lock()
         self._callers = 0
         self._limit: Any = None
@@ -212,7 +214,7 @@ class _OneThread:
     def __call__(self) -> Iterator[None]:
         with self._lock:
             if self._pools is None:  # looking for the loaded libraries takes milliseconds
-                self._pools = ThreadpoolController()
+                self._pools = thread_pools()
             if not self._callers:
                 _give_up_control()
                 self._limit = self._pools.limit(limits=1, user_api="blas")
@@ -276,8 +278,8 @@ def one_openmp_thread() -> AbstractContextManager[Any]:
 
 
 @cache
-def _openmp_pools() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="openmp")
+def _openmp_pools() -> Any:
+    return thread_pools().select(user_api="openmp")
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from polyspan.cli.console import given_words, spell_out_signs
 from polyspan.cli.errors import EXPLAINED, Code, say, short_warnings, tell
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -100,10 +101,14 @@ def run() -> None:
 
     After `register_commands`.
     """
-    # As an exception it passes through the code that removes temporary files.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(Code.TERMINATED))
+    spell_out_signs()
+    # As an exception it passes through the code that removes temporary files. The second is what
+    # Ctrl-Break sends on Windows.
+    for name in ("SIGTERM", "SIGBREAK"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_: sys.exit(Code.TERMINATED))
     try:
-        app(prog_name="polyspan")
+        app(args=given_words(), prog_name="polyspan")
     except KeyboardInterrupt:
         say("error", "interrupted")
         sys.exit(Code.INTERRUPTED)

@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from polyspan.cli.console import closed_pipes
 from polyspan.cli.formats import ending_of
 from polyspan.files import check_target
 from polyspan.persistence import ModelFileError
@@ -103,7 +104,8 @@ def say(kind: str, message: str) -> None:
 
 def report(line: str) -> None:
     """Write one line about a result to the standard output."""
-    Console(highlight=False).print(line, soft_wrap=True, markup=False)
+    with closed_pipes():
+        Console(highlight=False).print(line, soft_wrap=True, markup=False)
 
 
 def counted(n: int, noun: str) -> str:

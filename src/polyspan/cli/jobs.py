@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 from polyspan.baselines import KSubspaces
 from polyspan.cli import options, pictures
 from polyspan.cli.app import command
+from polyspan.cli.console import closed_pipes
 from polyspan.cli.errors import check_output, report, writing
 from polyspan.cli.picture_files import PANEL, Jobs, Target, target_of
 from polyspan.compare import MEASURES, Comparison, compare
@@ -116,7 +117,8 @@ def demo(
             f"{row[name]:.1%}" if name == "label_error" else f"{row[name]:.3f}" for name in TITLES
         ]
         table.add_row(row["method"], *cells)
-    Console().print(table)
+    with closed_pipes():
+        Console().print(table)
     if plot is not None:
         with writing(plot), atomic_write(plot, overwrite=force) as temporary:
             found.plot()[0].figure.savefig(temporary, dpi=110)

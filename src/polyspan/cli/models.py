@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from polyspan.checks import first_ten
 from polyspan.cli import options
 from polyspan.cli.app import command
+from polyspan.cli.console import closed_pipes
 from polyspan.cli.errors import (
     CommandError,
     check_input,
@@ -275,4 +276,5 @@ def _print_pairs(rows: dict[str, str]) -> None:
     table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(name, escape(value))
-    Console(highlight=False).print(table)
+    with closed_pipes():
+        Console(highlight=False).print(table)

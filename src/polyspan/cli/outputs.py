@@ -195,9 +195,11 @@ def put_frame(
     if ending in TEXT:
         sep = "\t" if ending.startswith(".tsv") else delimiter  # that of .csv files
         label = [name or f"index_{k}" for k, name in enumerate(frame.index.names)]
-        # Numbers get the shortest form that reads back to the same bits.
+        how = {"index": index, "index_label": label, "header": header, "sep": sep}
+        # Numbers get the shortest form that reads back to the same bits. Lines end in the same way
+        # on every system.
         with packed(part, ending) as file:
-            frame.to_csv(file, index=index, index_label=label, header=header, sep=sep)
+            frame.to_csv(file, encoding="utf-8", lineterminator="\n", **how)
     else:
         frame.columns = [str(name) for name in frame.columns]
         frame.to_parquet(part, engine="pyarrow", index=index or None)

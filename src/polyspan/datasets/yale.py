@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,16 +30,24 @@ _NAME = re.compile(r"yaleB\d\d_P00(A[+-]\d{3}E[+-]\d{2})\.pgm(\.bad)?")
 
 @dataclass(frozen=True)
 class Faces:
-    """Images of faces as samples."""
+    """Images of faces as samples.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, 2016)
+        Samples: the pixels of an image row by row.
+    target : ndarray of shape (n_samples,)
+        The subject: the number NN of the directory yaleBNN.
+    lighting : ndarray of shape (n_samples,)
+        Direction of the light, such as "A+035E-20": azimuth and elevation in degrees.
+    bad : ndarray of shape (n_samples,)
+        True where the original image is corrupt.
+    """
 
     X: np.ndarray
-    """Samples, shape (n_samples, 2016): the pixels of an image row by row."""
     target: np.ndarray
-    """The subject: the number NN of the directory yaleBNN."""
     lighting: np.ndarray
-    """Direction of the light, such as "A+035E-20": azimuth and elevation in degrees."""
     bad: np.ndarray
-    """True where the original image is corrupt."""
 
     @property
     def images(self) -> np.ndarray:
@@ -49,7 +56,18 @@ class Faces:
 
     @staticmethod
     def to_images(rows: np.ndarray) -> np.ndarray:
-        """Return rows in the order of `X`, such as denoised samples, as images."""
+        """Return rows in the order of `X`, such as denoised samples, as images.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_rows, 2016)
+            Pixels of an image row by row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 48, 42)
+            One image per row.
+        """
         return np.asarray(rows).reshape(-1, 48, 42)
 
 
@@ -88,9 +106,9 @@ def load_extended_yale_b(
 
     Returns
     -------
-    data : Faces
-        `X`, `target`, `lighting`, `bad`, `images`. Eighteen images are corrupt and one of
-        them is black: `data.X[~data.bad]` leaves them out.
+    Faces
+        Samples `X`, their `target` and `lighting`, whether they are `bad`, and the `images`.
+        Eighteen images are corrupt and one of them is black: `data.X[~data.bad]` leaves them out.
 
     Examples
     --------
@@ -173,7 +191,8 @@ def build_extended_yale_b(
 
     Returns
     -------
-    out : Path
+    Path
+        The file that was written.
 
     Examples
     --------
@@ -209,9 +228,9 @@ def build_extended_yale_b(
     nearest, bicubic = np.moveaxis(np.array(pixels), 2, 0)
     target = Path(out).expanduser()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Written to a temporary folder and renamed, so that no reader finds an incomplete file.
-    with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        complete = Path(temporary) / "complete.npz"
+    # Written beside and renamed, so that no reader finds an incomplete file.
+    complete = target.with_name(f".{target.name}.{os.getpid()}.npz")
+    try:
         np.savez_compressed(
             complete,
             nearest=nearest,
@@ -221,6 +240,8 @@ def build_extended_yale_b(
             bad=np.array([[path.suffix == ".bad" for path in images] for images in ordered]),
         )
         complete.replace(target)
+    finally:
+        complete.unlink(missing_ok=True)
     return target
 
 

@@ -147,6 +147,8 @@ def _read(path: str) -> np.ndarray:
 def main(arguments: list[str]) -> int:
     """Print the label of every row of a file, one in a line."""
     if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
+        if hasattr(sys.stdout, "reconfigure"):  # not every encoding has all letters of the names
+            sys.stdout.reconfigure(errors="backslashreplace")
         print(__doc__)
         return 0 if arguments else 2
     try:

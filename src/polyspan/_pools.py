@@ -1,0 +1,36 @@
+"""The pools of threads that libraries of this process have."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+class NoPools(nullcontext[None]):
+    """Stands for the pools, and for limits on them, where none can be found."""
+
+    def select(self, **_: Any) -> NoPools:
+        """Return none of none."""
+        return self
+
+    def limit(self, **_: Any) -> NoPools:
+        """Return a context that changes nothing."""
+        return self
+
+    def restore_original_limits(self) -> None:
+        """Do nothing: nothing was changed."""
+
+
+def thread_pools() -> Any:
+    """Return the pools of the libraries that are loaded now.
+
+    Of Accelerate, the BLAS of macOS, threadpoolctl knows nothing: it keeps its own threads.
+    """
+    try:
+        return ThreadpoolController()
+    except (
+        OSError
+    ):  # Linux lists the libraries of a process in /proc, which not every container has
+        return NoPools()
