@@ -10,6 +10,7 @@ from polyspan.cli.cluster import counts_rows
 from polyspan.clustering import SubspaceClustering
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.metrics import clustering_error
+from support import link_to
 
 DATA = make_union_of_subspaces(
     (25, 25), n_features=9, subspace_dim=2, spread=0.9, noise=0.01, random_state=0
@@ -119,6 +120,21 @@ def test_rows_of_norm_one(run):
     np.testing.assert_array_equal(np.load("a.npy")[:, 0], np.load("b.npy")[:, 0])
 
 
+def test_columns_of_different_units(run):
+    units = np.logspace(0, 6, 9)
+    np.save("t.npy", DATA.X * units + 5 * units)
+    assert run("cluster", "t.npy", "-o", "a.npy", "-L", 2, "--standardize").exit_code == 0
+    scaled = (DATA.X - DATA.X.mean(axis=0)) / DATA.X.std(axis=0)
+    np.save("u.npy", scaled)
+    assert run("cluster", "u.npy", "-o", "b.npy", "-L", 2).exit_code == 0
+    np.testing.assert_array_equal(np.load("a.npy")[:, 0], np.load("b.npy")[:, 0])
+    # Columns first, then rows.
+    assert run("cluster", "t.npy", "-o", "c.npy", "--standardize", "--unit-norm").exit_code == 0
+    np.save("v.npy", scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
+    assert run("cluster", "v.npy", "-o", "d.npy").exit_code == 0
+    np.testing.assert_array_equal(np.load("c.npy")[:, 0], np.load("d.npy")[:, 0])
+
+
 def test_missing_entries_are_refused_with_the_command_that_fills_them(run, tmp_path):
     frame = table()
     frame.iloc[3, 2] = frame.iloc[5, 2] = frame.iloc[5, 4] = np.nan
@@ -142,7 +158,7 @@ def test_a_figure_is_written_beside_the_labels_or_nothing_is(run, tmp_path):
     assert run(*words, "--plot", "p.gif").exit_code == 1
     assert "must end in .png, .pdf, .svg" in run(*words, "--plot", "p.gif").output
     (tmp_path / "p.png").unlink()
-    (tmp_path / "p.png").symlink_to("l.csv")
+    link_to("l.csv", tmp_path / "p.png")
     done = run(*words, "--plot", "p.png")
     assert done.exit_code == 1
     assert "-o and --plot are the same file, l.csv" in done.output
@@ -161,7 +177,7 @@ def test_a_figure_is_written_beside_the_labels_or_nothing_is(run, tmp_path):
 )
 def test_what_is_refused(run, tmp_path, words, code, message):
     np.save("t.npy", DATA.X)
-    (tmp_path / "text.csv").write_text("a,b\nx,y\nz,w\n")
+    (tmp_path / "text.csv").write_text("a,b\nx,y\nz,w\n", encoding="utf-8")
     done = run("cluster", *words)
     assert done.exit_code == code, done.output
     assert message in done.output

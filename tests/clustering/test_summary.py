@@ -58,7 +58,8 @@ def test_unsure_samples_are_named_the_least_sure_first():
         (0.6, "fair", "of samples with a high confidence"),
         (0.3, "low", "try another n_clusters"),
         (0.29, "very low", "k-means or HDBSCAN"),
-        (0.0, "very low", "scale the rows to norm 1"),
+        (0.0, "very low", "the rows to norm 1"),
+        (0.4, "low", "scale the columns to standard deviation 1 if their units differ"),
     ],
 )
 def test_words_for_certainties(certainty, word, advice):
@@ -66,9 +67,26 @@ def test_words_for_certainties(certainty, word, advice):
     assert advice in summarise(fitted(certainty)).splitlines()[-1]
 
 
+def test_a_number_with_a_strong_rival_is_open():
+    evidence = np.array([1.0, 0.2, 0.7])
+    text = summarise(fitted(0.68, given=False, evidence=evidence))
+    assert "with 70% of its evidence. The number is not settled." in text
+    assert "each may hold several groups" in text
+    assert "was wrong" not in text
+    assert "fit the next best number too" in text.splitlines()[-1]
+    for sure in (
+        fitted(0.9, given=False, evidence=evidence),
+        fitted(0.68, given=False, evidence=np.array([1.0, 0.5, 0.2])),
+        fitted(0.68, given=True),
+    ):
+        assert "not settled" not in summarise(sure)
+        assert "was wrong" in summarise(sure)
+
+
 def test_a_number_that_was_found_has_its_runner_up():
     text = summarise(fitted(given=False, evidence=np.array([2.0, 0.5, 1.0])))
     assert "The next best number is 4, with 50% of its evidence." in text
+    assert "not settled" not in text
     # None of the others has any evidence where the best has none.
     flat = summarise(fitted(given=False, evidence=np.zeros(3)))
     assert "found from the gaps of the spectra." in flat

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.preprocessing import StandardScaler
 
 from polyspan.checks import first_ten, import_optional
 from polyspan.cli import options
@@ -50,6 +51,13 @@ def cluster(
             min=1,
         ),
     ] = None,
+    standardize: Annotated[
+        bool,
+        typer.Option(
+            "--standardize",
+            help="Scale columns to mean 0 and standard deviation 1, if their units differ.",
+        ),
+    ] = False,
     unit_norm: Annotated[
         bool,
         typer.Option(
@@ -102,6 +110,8 @@ def cluster(
     if not columns:
         table = _pass_over(table, _counters(table), "only count the rows (--columns takes them)")
     _check_complete(table)
+    if standardize:
+        table = replace(table, X=StandardScaler().fit_transform(table.X))
     if unit_norm:
         table = replace(table, X=_unit_rows(table.X))
     model = SubspaceClustering(clusters, random_state=seed)

@@ -16,6 +16,9 @@ from polyspan.checks import first_ten
 AGREES = 0.8
 #: A sample is unsure where less than this weight of the graphs agrees with its label.
 UNSURE_SAMPLE = 0.5
+#: The number is open where the next best one has more than this share of its evidence, unless the
+#: certainty is high: groups may be clearly apart and yet fall apart further.
+RIVAL = 0.5
 #: From which certainty on a partition is called what, and how many labels were wrong where the
 #: truth was known: with the number of clusters given, and with the number found too.
 LEVELS = (
@@ -92,15 +95,27 @@ def _number(fitted: Fitted) -> str:
     if len(order) == 1 or not fitted.evidence[order[0]] > 0:
         return f"{text}."
     share = float(fitted.evidence[order[1]] / fitted.evidence[order[0]])
-    return f"{text}. The next best number is {order[1] + 2}, with {share:.0%} of its evidence."
+    text += f". The next best number is {order[1] + 2}, with {share:.0%} of its evidence."
+    return text + (" The number is not settled." if _open_number(fitted) else "")
+
+
+def _open_number(fitted: Fitted) -> bool:
+    """Tell whether another number of clusters has nearly as much evidence."""
+    if fitted.number_given or fitted.evidence is None or len(fitted.evidence) < 2:
+        return False
+    second, first = np.sort(fitted.evidence)[-2:]
+    high = level(fitted.certainty, fitted.number_given)[0] == "high"
+    return bool(first > 0 and second > RIVAL * first and not high)
 
 
 def _certainty(fitted: Fitted) -> str:
     word, wrong = level(fitted.certainty, fitted.number_given)
-    return (
-        f"The certainty is {word}: {fitted.certainty:.2f} of 1. On data with known labels "
-        f"{wrong} was wrong where it was so. The labels come from {fitted.source}."
-    )
+    text = f"The certainty is {word}: {fitted.certainty:.2f} of 1. "
+    if _open_number(fitted):
+        text += "It is about these clusters: each may hold several groups. "
+    else:
+        text += f"On data with known labels {wrong} was wrong where it was so. "
+    return text + f"The labels come from {fitted.source}."
 
 
 def _members(fitted: Fitted) -> str:
@@ -147,9 +162,17 @@ def _advice(fitted: Fitted) -> str:
     unsure = bool((fitted.confidence < UNSURE_SAMPLE).any())
     if word == "high":
         return "use the labels" + ("; look at the unsure samples first." if unsure else ".")
+    if _open_number(fitted):
+        return (
+            "give n_clusters if you know it; else fit the next best number too, and look at "
+            "samples of the largest cluster."
+        )
     if word == "fair":
         return "use the labels of samples with a high confidence, and look at the others."
-    norms = "scale the rows to norm 1 if only their direction matters"
+    norms = (
+        "scale the columns to standard deviation 1 if their units differ, or the rows to norm 1 if "
+        "only their direction matters"
+    )
     if word == "low":
         number = "try another n_clusters"
         if not fitted.number_given:
