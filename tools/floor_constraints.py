@@ -12,7 +12,7 @@ from pathlib import Path
 
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<floor>[\w.]+)")
 # Users do not need the test tools and the packages of the benchmark: any version is fine.
-NOT_RUN_TIME = ("dev", "peers")
+NOT_RUN_TIME = ("dev", "peers", "release")
 # Users install these packages themselves. They are listed with the test tools, but have a floor.
 BROUGHT_BY_USERS = ("polars",)
 

@@ -41,12 +41,12 @@ def walk(requirement: str, why: str, found: dict[str, tuple[str, str, str]]) -> 
 
 def main() -> None:
     """Print the table."""
-    project = tomllib.loads(PROJECT.read_text())["project"]
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     found: dict[str, tuple[str, str, str]] = {}
     for requirement in project["dependencies"]:
         walk(requirement, "polyspan", found)
     for extra, requirements in project["optional-dependencies"].items():
-        for requirement in requirements if extra not in ("dev", "peers") else []:
+        for requirement in requirements if extra not in ("dev", "peers", "release") else []:
             walk(requirement, f"polyspan[{extra}]", found)
     print("| package | version seen | licence | needed by |\n|---|---|---|---|")
     for name, (version, said, why) in sorted(found.items()):

@@ -1,0 +1,1 @@
+"""The parts of `tools/release_check.py`, which `make release-check` runs."""
