@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--fits", type=Path, default=Path("build/clustering.json"))
     parser.add_argument("--output", type=Path, default=Path("docs/images/certainty.png"))
     options = parser.parse_args()
-    fits = json.loads(options.fits.read_text())["fits"]
+    fits = json.loads(options.fits.read_text(encoding="utf-8"))["fits"]
     panels = {
         "number of clusters given": by_method(fits, "ours"),
         "number of clusters found": by_method(fits, "ours, L unknown"),

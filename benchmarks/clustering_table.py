@@ -148,7 +148,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("build/clustering.json"))
     parser.add_argument("--print", action="store_true", help="print the table and measure nothing")
     options = parser.parse_args()
-    whole = json.loads(options.output.read_text()) if options.output.exists() else {"fits": {}}
+    whole = (
+        json.loads(options.output.read_text(encoding="utf-8"))
+        if options.output.exists()
+        else {"fits": {}}
+    )
     stored: Record = whole["fits"]
     data = [name for name in DATA if name.startswith(tuple(options.data))]
     if not options.print:

@@ -132,7 +132,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/imputation.json"))
     parser.add_argument("--summary", action="store_true", help="print only, measure nothing")
     options = parser.parse_args()
-    stored = json.loads(options.out.read_text())["fits"] if options.out.exists() else {}
+    stored = (
+        json.loads(options.out.read_text(encoding="utf-8"))["fits"] if options.out.exists() else {}
+    )
     if not options.summary:
         run(options, stored)
     wanted = set(cells(options))

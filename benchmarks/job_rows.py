@@ -207,7 +207,7 @@ def peak_memory() -> Iterator[list[float]]:
 
     def watch() -> None:
         while not done.wait(0.02):
-            status = Path("/proc/self/status").read_text()
+            status = Path("/proc/self/status").read_text(encoding="utf-8")
             (kilobytes,) = re.findall(r"RssAnon:\s+(\d+)", status)
             peak[0] = max(peak[0], int(kilobytes) * 1024 / 1e9)
 

@@ -34,7 +34,7 @@ LIMIT = 600_000_000
 
 def anonymous_mb(pid: int | str = "self") -> float:
     """Return the anonymous resident memory of a process, in MB of 10⁶ bytes."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("RssAnon:"):
             return float(line.split()[1]) * 1024 / 1e6
     raise RuntimeError(f"/proc/{pid}/status has no RssAnon: run this on Linux")

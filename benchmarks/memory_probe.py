@@ -26,7 +26,7 @@ from polyspan.datasets import make_union_of_subspaces
 
 def resident_mb() -> float:
     """Return the resident size of this process now, in MB of 10⁶ bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS:"):
             return float(line.split()[1]) * 1024 / 1e6
     raise RuntimeError("/proc/self/status has no VmRSS: run this on Linux")

@@ -162,7 +162,7 @@ def per_iteration(n: int, m: int, names: tuple[str, ...], repeats: int = 3) -> d
             if name in lengths:
                 long = run(name, long)  # number of iterations: it may have converged earlier
             runs = {"short": lambda: run(name, short), "long": lambda: run(name, long)}  # noqa: B023
-            seconds = interleaved(runs, repeats, cpu=True)
+            seconds = interleaved(runs, repeats)
             found[name] = (seconds["long"] - seconds["short"]) / (long - short)
     return found
 
@@ -276,7 +276,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("build/peers.json"))
     options = parser.parse_args()
     if options.draw:
-        figure(json.loads(options.output.read_text())["rows"])
+        figure(json.loads(options.output.read_text(encoding="utf-8"))["rows"])
         return
     about, rows = machine(), []
     print("; ".join(f"{key} {value}" for key, value in about.items()), flush=True)
@@ -288,7 +288,9 @@ def main() -> None:
             rows.append(row)
             print(format_row(row), flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps({"machine": about, "rows": rows}, indent=2))
+    options.output.write_text(
+        json.dumps({"machine": about, "rows": rows}, indent=2), encoding="utf-8"
+    )
     if not options.quick:
         figure(rows)
     assert all(math.isfinite(row.get("s", 0.0)) for row in rows)

@@ -9,7 +9,6 @@ unknown: what it costs not to know σ. std: whether expected errors are right. c
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 import warnings
 from pathlib import Path
@@ -107,6 +106,8 @@ def memory(data: Path) -> None:
 
 def peak() -> float:
     """Return the largest memory of the process so far, in GB (Linux)."""
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 

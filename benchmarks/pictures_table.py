@@ -105,7 +105,7 @@ def main() -> None:
                 row[method] = timed(lambda d=denoise, y=noisy, s=sigma: d(y, s / 255), truth)
             rows.append(row)
             arguments.out.parent.mkdir(parents=True, exist_ok=True)
-            arguments.out.write_text(json.dumps(rows, indent=1))
+            arguments.out.write_text(json.dumps(rows, indent=1), encoding="utf-8")
         summary(rows, sigma, list(compared))
 
 

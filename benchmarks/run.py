@@ -78,7 +78,9 @@ INSTALLED_AS = {"skimage": "scikit-image", "bm3d": "scikit-image bm3d"}
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that an interrupt leaves no half-written file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".part") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, delete=False, suffix=".part", encoding="utf-8"
+    ) as file:
         file.write(text)
     Path(file.name).replace(path)
 

@@ -16,19 +16,19 @@ import numpy as np
 Run = Callable[[], Any]
 
 
-def interleaved(runs: Mapping[str, Run], repeats: int, *, cpu: bool = False) -> dict[str, float]:
+def interleaved(runs: Mapping[str, Run], repeats: int) -> dict[str, float]:
     """Return the median seconds of each run; the runs take turns, so that drift affects all alike.
 
-    The first turn is not timed. `cpu` counts processor time of all threads instead of wall time.
+    The first turn is not timed. Seconds are those of the processor, of all threads: what else runs
+    on the machine disturbs them less than it does wall time.
     """
-    clock = time.process_time if cpu else time.perf_counter
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(repeats + 1):
         for name, run in runs.items():
-            begin = clock()
+            begin = time.process_time()
             run()
             if turn:
-                seconds[name].append(clock() - begin)
+                seconds[name].append(time.process_time() - begin)
     return {name: float(np.median(values)) for name, values in seconds.items()}
 
 
@@ -46,7 +46,8 @@ def machine() -> dict[str, str]:
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
+        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
+        names = [line for line in lines if line.startswith("model name")]
         model = names[0].split(":")[1].strip() if names else model
     git = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     here = Path(__file__).parent

@@ -83,7 +83,7 @@ def test_a_row_runs_and_is_written(tmp_path):
     command = [sys.executable, str(BENCHMARKS / "run.py"), "smoke", "--output", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "ratio" in done.stdout
-    saved = json.loads(output.read_text())
+    saved = json.loads(output.read_text(encoding="utf-8"))
     assert {"commit", "numpy", "processor"} <= set(saved["machine"])
     assert all(
         row["largest difference of F1"] < 1e-9 for row in saved["rows"] if "exact" in row["row"]
@@ -136,4 +136,4 @@ def test_a_row_whose_package_is_missing_is_named_and_the_others_run(tmp_path):
     assert done.returncode == 1
     assert "jobs_denoise: left out, needs `pip install scikit-image" in done.stdout
     assert "not measured: jobs_denoise" in done.stderr
-    assert json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["rows"]
