@@ -13,11 +13,11 @@ from polyspan.union.linear import LinearUnion
 
 
 def require_torch():
-    """Return the namespace of PyTorch; where it is missing skip, but fail in CI."""
+    """Return the namespace of PyTorch; where it is missing skip, but fail if it is required."""
     try:
         import array_api_compat.torch as torch
     except ImportError as error:
-        if os.environ.get("CI") or os.environ.get("POLYSPAN_REQUIRE_TORCH"):
+        if os.environ.get("POLYSPAN_REQUIRE_TORCH"):
             pytest.fail(f"PyTorch is missing, which is required here ({error}): run make torch")
         pytest.skip("PyTorch is not installed: run make torch")
     return torch
@@ -75,6 +75,14 @@ def can_run(check):
     if device == "mps":  # without the fallback scikit-learn runs nothing there
         return os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1" and torch.mps.is_available()
     return getattr(torch, device).is_available()
+
+
+def link_to(target, link):
+    """Make a symbolic link, or skip the test."""
+    try:
+        link.symlink_to(target)
+    except (OSError, NotImplementedError) as error:  # Windows asks for a right that few users have
+        pytest.skip(f"no symbolic links here: {error}")
 
 
 def read_csv(path):

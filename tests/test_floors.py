@@ -20,7 +20,7 @@ dev = ["polyspan[cli]", "pytest>=9", "polars>=1.14"]
 
 def written(tmp_path, dependency='"scipy>=1.15"', pillow="11"):
     path = tmp_path / "pyproject.toml"
-    path.write_text(PROJECT.format(dependency=dependency, pillow=pillow))
+    path.write_text(PROJECT.format(dependency=dependency, pillow=pillow), encoding="utf-8")
     return path
 
 

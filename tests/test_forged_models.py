@@ -62,7 +62,8 @@ def test_types_that_no_model_needs_are_refused_by_name(content, tmp_path, loader
 
 def test_nothing_in_a_file_is_imported_or_run(content, tmp_path, monkeypatch):
     (tmp_path / "trap.py").write_text(
-        "from pathlib import Path\nPath(__file__).with_name('sprung').touch()\nclass Trap: pass\n"
+        "from pathlib import Path\nPath(__file__).with_name('sprung').touch()\nclass Trap: pass\n",
+        encoding="utf-8",
     )
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "m.skops"

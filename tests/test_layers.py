@@ -10,10 +10,10 @@ import polyspan
 
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
-    "_interrupts", "_sklearn", "arrays", "inputs", "geometry", "metrics", "datasets", "files",
-    "checks", "progress", "callbacks", "data", "union", "batch", "kernel", "kernels", "mixture",
-    "tables", "outliers", "model_selection", "baselines", "clustering", "images", "plotting",
-    "compare", "saved_types", "saved_archive", "persistence", "export", "cli",
+    "_interrupts", "_pools", "_sklearn", "arrays", "inputs", "geometry", "metrics", "datasets",
+    "files", "checks", "progress", "callbacks", "data", "union", "batch", "kernel", "kernels",
+    "mixture", "tables", "outliers", "model_selection", "baselines", "clustering", "images",
+    "plotting", "compare", "saved_types", "saved_archive", "persistence", "export", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"_sklearn", "arrays", "inputs", "geometry"},
@@ -28,7 +28,7 @@ def layer_of(path, root=ROOT):
 
 
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import; write polyspan.… in full"
             if node.module == "polyspan":
@@ -59,7 +59,7 @@ def breaches(path, root=ROOT):
 
 def private_names(path):
     """Yield what a file imports of scikit-learn that is private, or not in every release."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -75,7 +75,7 @@ def private_names(path):
 
 def framework_checks(path):
     """Yield where a file asks which framework an array is of."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         name = getattr(getattr(node, "func", None), "id", "")
         if name in ("isinstance", "issubclass"):
             kinds = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
@@ -97,14 +97,14 @@ def test_imports_point_up(path):
 def test_a_breach_is_noticed(tmp_path):
     bad = tmp_path / "geometry" / "bad.py"
     bad.parent.mkdir()
-    bad.write_text("from polyspan.union._solve.shape import power_step\n")
+    bad.write_text("from polyspan.union._solve.shape import power_step\n", encoding="utf-8")
     assert list(breaches(bad, tmp_path)) == ["geometry imports polyspan.union._solve.shape"]
 
 
 def test_scikit_learn_in_a_solver_is_noticed(tmp_path):
     bad = tmp_path / "union" / "_solve" / "bad.py"
     bad.parent.mkdir(parents=True)
-    bad.write_text("from sklearn.cluster import KMeans\nimport dask.array\n")
+    bad.write_text("from sklearn.cluster import KMeans\nimport dask.array\n", encoding="utf-8")
     assert list(breaches(bad, tmp_path)) == [
         "union/_solve imports sklearn",
         "union/_solve imports dask",
@@ -126,7 +126,8 @@ def test_a_private_name_is_noticed(tmp_path):
         "from sklearn.base import BaseEstimator, _fit_context\n"
         "from sklearn.utils._mask import indices_to_mask\n"
         "import sklearn.callback\n"
-        "from sklearn.utils import check_array\n"
+        "from sklearn.utils import check_array\n",
+        encoding="utf-8",
     )
     assert list(private_names(bad)) == [
         "sklearn.base._fit_context",
@@ -146,5 +147,8 @@ def test_solvers_ask_for_no_framework(path):
 
 def test_a_question_for_a_framework_is_noticed(tmp_path):
     bad = tmp_path / "bad.py"
-    bad.write_text("isinstance(a, np.ndarray)\nis_torch_array(a)\nisinstance(a, (int, torch.T))\n")
+    bad.write_text(
+        "isinstance(a, np.ndarray)\nis_torch_array(a)\nisinstance(a, (int, torch.T))\n",
+        encoding="utf-8",
+    )
     assert len(list(framework_checks(bad))) == 3

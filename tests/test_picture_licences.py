@@ -11,7 +11,7 @@ PAGE = "docs/licences-of-pictures.md"
 
 
 def used_photographs():
-    tree = ast.parse((ROOT / "tools" / "picture_crops.py").read_text())
+    tree = ast.parse((ROOT / "tools" / "picture_crops.py").read_text(encoding="utf-8"))
     (table,) = [
         node.value
         for node in tree.body
@@ -23,7 +23,7 @@ def used_photographs():
 def test_every_photograph_has_its_line():
     names = re.findall(
         r"^\| (\w+) \| (?:scikit-image|scikit-learn|SciPy) \| .+ \| .+ \|$",
-        (ROOT / PAGE).read_text(),
+        (ROOT / PAGE).read_text(encoding="utf-8"),
         flags=re.MULTILINE,
     )
     assert len(names) == len(set(names))
@@ -31,7 +31,7 @@ def test_every_photograph_has_its_line():
 
 
 def test_the_page_goes_with_the_wheel():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["license-files"] == ["LICENSE", PAGE]
 
 

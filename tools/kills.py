@@ -185,6 +185,8 @@ def use_at_once() -> None:
 
 def main() -> None:
     """Run everything, in a folder that is removed afterwards."""
+    if not hasattr(os, "killpg"):
+        raise SystemExit("kills ends groups of processes by signals, which Windows does not have")
     moments = random.Random(0)
     use_at_once()
     with tempfile.TemporaryDirectory() as name:

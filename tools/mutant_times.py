@@ -17,4 +17,4 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 def pytest_sessionfinish() -> None:
     """Write them all."""
-    Path(os.environ["TIMES"]).write_text(json.dumps(TIMES))
+    Path(os.environ["TIMES"]).write_text(json.dumps(TIMES), encoding="utf-8")

@@ -103,6 +103,11 @@ def mutate(source: str, index: int) -> tuple[str, int, str]:
     return ast.unparse(ast.fix_missing_locations(tree)), line, f"{before}  ->  {after}"
 
 
+def _paths(*folders: Path) -> str:
+    """Return folders as the value of a variable of the environment."""
+    return os.pathsep.join(map(str, folders))
+
+
 def tests_by_line(folder: Path) -> Lines:
     """Run all tests once; return the tests of every line, the fastest first."""
     kept = folder / "lines.json"
@@ -115,23 +120,24 @@ def tests_by_line(folder: Path) -> Lines:
              "--cov-context=test", "--cov-report=", "--cov-fail-under=0", "-p", "mutant_times",
              *FOLDERS.values()],
             cwd=ROOT, check=True,
-            env=environment | {"PYTHONPATH": f"{ROOT}/src:{ROOT}/tools", "TIMES": str(report)},
+            env=environment
+            | {"PYTHONPATH": _paths(ROOT / "src", ROOT / "tools"), "TIMES": str(report)},
         )  # fmt: skip
         import coverage
 
-        times = json.loads(report.read_text())
+        times = json.loads(report.read_text(encoding="utf-8"))
         found = coverage.CoverageData(str(data))
         found.read()
         lines: Lines = {}
         for name in found.measured_files():
             contexts = found.contexts_by_lineno(name)
-            short = str(Path(name).relative_to(PACKAGE))
+            short = Path(name).relative_to(PACKAGE).as_posix()
             lines[short] = {
                 line: sorted({c.split("|")[0] for c in cs if c}, key=lambda t: times.get(t, 9e9))
                 for line, cs in contexts.items()
             }
-        kept.write_text(json.dumps(lines))
-    read = json.loads(kept.read_text())
+        kept.write_text(json.dumps(lines), encoding="utf-8")
+    read = json.loads(kept.read_text(encoding="utf-8"))
     return {name: {int(k): v for k, v in lines.items()} for name, lines in read.items()}
 
 
@@ -144,7 +150,7 @@ def users_of(name: str, line: int, lines: Lines) -> list[str]:
     own = lines.get(name, {})
     if own.get(line):
         return own[line]
-    tree = ast.parse((PACKAGE / name).read_text())
+    tree = ast.parse((PACKAGE / name).read_text(encoding="utf-8"))
     if any(isinstance(node, ast.Break) and node.lineno == line for node in ast.walk(tree)):
         return own.get(line - 1, [])
     names = {
@@ -166,7 +172,7 @@ def _mentions(file: str, names: set[str]) -> list[int]:
     """Return the lines of a file that use one of the names."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse((PACKAGE / file).read_text()))
+        for node in ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))
         if (isinstance(node, ast.Name) and node.id in names)
         or (isinstance(node, ast.Attribute) and node.attr in names)
     ]
@@ -175,7 +181,7 @@ def _mentions(file: str, names: set[str]) -> list[int]:
 def _fails(tree: Path, tests: list[str], limit: float) -> bool:
     """Return whether one of the tests fails, or does not end."""
     environment = os.environ | {
-        "PYTHONPATH": f"{tree}/src:{tree}", "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": _paths(tree / "src", tree), "OPENBLAS_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
@@ -192,19 +198,19 @@ def judge(tree: Path, mutant: Mutant, lines: Lines, *, rest: bool) -> Outcome:
     """Run one mutant in a copy of the tree, against the fastest tests or against the rest."""
     name, index = mutant
     path = tree / "src/polyspan" / name
-    original = (PACKAGE / name).read_text()
+    original = (PACKAGE / name).read_text(encoding="utf-8")
     changed, line, what = mutate(original, index)
     tests = users_of(name, line, lines)
     folder = next(tests for source, tests in FOLDERS.items() if name.startswith(source))
     slow = [test for test in tests[FIRST_TESTS:] if test.startswith(folder)]
     outcome = "left" if slow and not rest else "survived" if tests else "not run"
-    path.write_text(changed)
+    path.write_text(changed, encoding="utf-8")
     try:
         batch = slow if rest else tests[:FIRST_TESTS]
         if batch and _fails(tree, batch, LIMITS[rest]):
             outcome = "killed"
     finally:
-        path.write_text(original)
+        path.write_text(original, encoding="utf-8")
     return {"file": name, "index": index, "line": line, "what": what, "outcome": outcome}
 
 
@@ -226,7 +232,7 @@ def run_all(
             finally:
                 trees.put(tree)
 
-        with ThreadPoolExecutor(jobs) as pool, kept.open("a") as file:
+        with ThreadPoolExecutor(jobs) as pool, kept.open("a", encoding="utf-8") as file:
             for outcome in pool.map(run, mutants):
                 found.append(outcome)
                 print(json.dumps(outcome), file=file, flush=True)
@@ -237,7 +243,7 @@ def run_all(
 
 def known_outcomes(kept: Path) -> dict[Mutant, Outcome]:
     """Return the last outcome of every mutant that was run."""
-    text = kept.read_text() if kept.exists() else ""
+    text = kept.read_text(encoding="utf-8") if kept.exists() else ""
     every = [json.loads(line) for line in text.splitlines()]
     return {(one["file"], one["index"]): one for one in every}
 
@@ -255,15 +261,15 @@ def main() -> None:
     lines = tests_by_line(options.out)
     sources = [path for folder in FOLDERS for path in sorted((PACKAGE / folder).glob("*.py"))]
     every = [
-        (str(path.relative_to(PACKAGE)), index)
+        (path.relative_to(PACKAGE).as_posix(), index)
         for path in sources
-        for index, _ in enumerate(places(ast.parse(path.read_text())))
+        for index, _ in enumerate(places(ast.parse(path.read_text(encoding="utf-8"))))
     ]
     drawn = random.Random(options.seed).sample(every, min(options.n, len(every)))
     kept = options.out / f"outcomes-{options.seed}.jsonl"
     if options.again:  # after tests were added; the code must be what it was
         killed = [one for one in known_outcomes(kept).values() if one["outcome"] == "killed"]
-        kept.write_text("".join(json.dumps(one) + "\n" for one in killed))
+        kept.write_text("".join(json.dumps(one) + "\n" for one in killed), encoding="utf-8")
         (options.out / "lines.json").unlink()
         lines = tests_by_line(options.out)
     known = known_outcomes(kept)

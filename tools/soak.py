@@ -19,7 +19,9 @@ MEMORY, DESCRIPTORS, THREADS = 40 << 20, 2, 2
 
 def state() -> tuple[int, int, int]:
     """Return resident bytes, open file descriptors and threads of this process."""
-    status = Path("/proc/self/status").read_text()
+    if not Path("/proc/self/status").exists():
+        raise SystemExit("soak reads /proc, which only Linux has")
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
     kilobytes, threads = (int(status.split(name)[1].split()[0]) for name in ("VmRSS:", "Threads:"))
     return kilobytes << 10, len(list(Path("/proc/self/fd").iterdir())), threads
 

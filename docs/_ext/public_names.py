@@ -92,8 +92,8 @@ def write_pages(app: Any) -> None:
             old.unlink()
     for file, text in pages.items():
         path = folder / file
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 class PublicNames(SphinxDirective):

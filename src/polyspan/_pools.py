@@ -26,11 +26,10 @@ class NoPools(nullcontext[None]):
 def thread_pools() -> Any:
     """Return the pools of the libraries that are loaded now.
 
-    Of Accelerate, the BLAS of macOS, threadpoolctl knows nothing: it keeps its own threads.
+    None where Linux cannot list the libraries of a process, in a container without /proc. And of
+    Accelerate, the BLAS of macOS, threadpoolctl knows nothing: it keeps its own threads.
     """
     try:
         return ThreadpoolController()
-    except (
-        OSError
-    ):  # Linux lists the libraries of a process in /proc, which not every container has
+    except OSError:
         return NoPools()

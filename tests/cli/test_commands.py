@@ -136,12 +136,12 @@ def test_options_that_do_not_fit(run, shelf, tmp_path, words, code, message):
 
 def test_existing_output_needs_force(run, shelf, tmp_path):
     for name in ("m.skops", "l.csv"):
-        (tmp_path / name).write_text("old")
+        (tmp_path / name).write_text("old", encoding="utf-8")
         words = ("fit", shelf / "x.csv", "-o", "m.skops", *SIZES, "--labels-out", "l.csv")
         done = run(*words)
         assert done.exit_code == 4
         assert f"{name} exists already: --force replaces it" in done.output
-        assert (tmp_path / name).read_text() == "old"
+        assert (tmp_path / name).read_text(encoding="utf-8") == "old"
         assert os.listdir(tmp_path) == [name]
         assert run(*words, "--force").exit_code == 0
         load_model("m.skops")
@@ -288,7 +288,9 @@ def test_impute_with_odd_options(run, shelf, tmp_path):
     assert os.listdir(tmp_path) == []
     done = run("impute", shelf / "x.csv", "-o", "f.csv", *SIZES)
     assert "has nothing to fill" in done.output
-    assert (tmp_path / "f.csv").read_text() == (shelf / "x.csv").read_text()
+    assert (tmp_path / "f.csv").read_text(encoding="utf-8") == (shelf / "x.csv").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_model_that_cannot_do_it_says_so(run, shelf):

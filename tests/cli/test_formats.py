@@ -24,7 +24,7 @@ def lines(path):
 @pytest.mark.parametrize("ending", TEXT)
 def test_lines_of_cells_are_read_and_written(run, shelf, tmp_path, ending):
     delimiter = "\t" if "tsv" in ending else ","
-    text = (shelf / "holes.csv").read_text().replace(",", delimiter).encode()
+    text = (shelf / "holes.csv").read_text(encoding="utf-8").replace(",", delimiter).encode()
     data = tmp_path / f"t{ending}"
     data.write_bytes(gzip.compress(text) if data.suffix.lower() == ".gz" else text)
     np.testing.assert_array_equal(read_table(data).X, read_table(shelf / "holes.csv").X)
@@ -52,7 +52,7 @@ def test_the_same_table_gives_the_same_packed_bytes(tmp_path):
 def test_from_one_kind_of_lines_to_another(run, tmp_path):
     rows = [f"{k},5;n{k};{2 * k + 1}" for k in range(20)]
     rows[3] = ";n3;7"
-    (tmp_path / "t.csv").write_text("\n".join(["a;name;b", *rows]) + "\n")
+    (tmp_path / "t.csv").write_text("\n".join(["a;name;b", *rows]) + "\n", encoding="utf-8")
     words = ("-L", 1, "-s", 1, "--drop", "name", "--set", "fill_prior=0.0")
     for ending, delimiter in ((".tsv", "\t"), (".csv.gz", ";")):
         assert run("impute", "t.csv", "-o", f"f{ending}", *words).exit_code == 0
@@ -67,7 +67,7 @@ def test_from_one_kind_of_lines_to_another(run, tmp_path):
 
 
 def test_a_tsv_file_has_tabs_whatever_else_is_in_it(tmp_path):
-    (tmp_path / "t.tsv").write_text("a, b, c; d\te\n1,5\t2\n")
+    (tmp_path / "t.tsv").write_text("a, b, c; d\te\n1,5\t2\n", encoding="utf-8")
     table = read_table(tmp_path / "t.tsv")
     assert table.names == ("a, b, c; d", "e")
     np.testing.assert_array_equal(table.X, [[1.5, 2]])

@@ -44,7 +44,7 @@ def test_decimal_commas_of_a_whole_file_are_filled(run, tmp_path):
 def test_columns_that_are_nearly_numbers_are_passed_over_with_a_reason(run, tmp_path):
     rows = [f"{k};{k},5;{2 * k},5" for k in range(20)]
     rows[4], rows[7] = "4;-;8,5", "7;;"
-    (tmp_path / "t.csv").write_text("\n".join(["k;a;b", *rows]) + "\n")
+    (tmp_path / "t.csv").write_text("\n".join(["k;a;b", *rows]) + "\n", encoding="utf-8")
     done = run("impute", "t.csv", "-o", "f.csv")
     assert done.exit_code == 0, done.output
     assert "taken for text, though other cells are numbers: a (row 4: '-')" in done.output
@@ -53,18 +53,17 @@ def test_columns_that_are_nearly_numbers_are_passed_over_with_a_reason(run, tmp_
 
 
 def test_columns_that_cannot_be_read_are_errors(run, tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1;1,234\n2;\n3;5,678\n")
+    (tmp_path / "t.csv").write_text("a;b\n1;1,234\n2;\n3;5,678\n", encoding="utf-8")
     done = run("impute", "t.csv", "-o", "f.csv")
     assert done.exit_code == 1
     for word in ("column b of t.csv", "--decimal", "--thousands"):
         assert word in done.output
     assert not (tmp_path / "f.csv").exists()
     assert run("impute", "t.csv", "-o", "f.csv", "--thousands", ",").exit_code == 0
-    assert (tmp_path / "f.csv").read_text().splitlines()[2].count(",") == 1
+    assert (tmp_path / "f.csv").read_text(encoding="utf-8").splitlines()[2].count(",") == 1
     assert run("impute", "t.csv", "-o", "g.csv", "--decimal", ",").exit_code == 0
-    assert (
-        1 < float((tmp_path / "g.csv").read_text().split()[2].split(";")[1].replace(",", ".")) < 6
-    )
+    line = (tmp_path / "g.csv").read_text(encoding="utf-8").split()[2]
+    assert 1 < float(line.split(";")[1].replace(",", ".")) < 6
     assert run("impute", "t.csv", "-o", "h.csv", "--decimal", ";").exit_code == 2
     done = run("impute", "t.csv", "-o", "h.csv", "--decimal", ",", "--thousands", ",")
     assert done.exit_code == 2

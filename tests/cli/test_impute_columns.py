@@ -1,7 +1,6 @@
 """`impute` fills numbers, categories and dates, and leaves everything else as it is."""
 
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -264,7 +263,7 @@ def test_a_file_without_names(run, tmp_path):
 def test_a_bar_on_a_terminal(tmp_path, quiet):
     _, holes = cells()
     save(holes, tmp_path / "t.csv")
-    ours, theirs = pty.openpty()
+    ours, theirs = os.openpty()
     words = ["impute", "t.csv", "-o", "f.csv", *FAST, *["-q"] * quiet]
     command = [sys.executable, "-m", "polyspan.cli", *words]
     done = subprocess.run(command, cwd=tmp_path, stderr=theirs, stdout=subprocess.PIPE, check=True)

@@ -110,7 +110,7 @@ def test_pictures_that_do_not_fit(run, tmp_path, words, code, message):
     saved(NOISY[:5], "small.png")
     saved(np.full(CLEAN.shape, 255, dtype=np.uint8), "white.png")
     saved(NOISY.astype(np.uint16) * 257, "deep.png")
-    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "text.png").write_text("no picture", encoding="utf-8")
     (tmp_path / "cut.png").write_bytes((tmp_path / "photo.png").read_bytes()[:300])
     before = sorted(os.listdir(tmp_path))
     done = run(*words)
@@ -166,7 +166,7 @@ def test_impute_finds_its_own_way(run, tmp_path, ending):
     ],
 )
 def test_tables_that_cannot_be_filled(run, tmp_path, text, code, message):
-    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     done = run("impute", "t.csv", "-o", "f.csv")
     assert done.exit_code == code, done.output
     assert message in done.output
@@ -174,16 +174,18 @@ def test_tables_that_cannot_be_filled(run, tmp_path, text, code, message):
 
 
 def test_tables_with_little_to_do(run, tmp_path):
-    (tmp_path / "one.csv").write_text("a,b\n1,\n")
+    (tmp_path / "one.csv").write_text("a,b\n1,\n", encoding="utf-8")
     assert run("impute", "one.csv", "-o", "f.csv").exit_code == 0
-    assert (tmp_path / "f.csv").read_text() == "a,b\n1,\n"
-    (tmp_path / "same.csv").write_text("a,b\n" + "5,1\n" * 5 + ",2\n")
+    assert (tmp_path / "f.csv").read_text(encoding="utf-8") == "a,b\n1,\n"
+    (tmp_path / "same.csv").write_text("a,b\n" + "5,1\n" * 5 + ",2\n", encoding="utf-8")
     assert run("impute", "same.csv", "-o", "g.csv").exit_code == 0
-    assert (tmp_path / "g.csv").read_text().splitlines()[-1] == "5,2"
-    (tmp_path / "full.csv").write_text("a,b\n1,2.50\n3,4\n")
+    assert (tmp_path / "g.csv").read_text(encoding="utf-8").splitlines()[-1] == "5,2"
+    (tmp_path / "full.csv").write_text("a,b\n1,2.50\n3,4\n", encoding="utf-8")
     done = run("impute", "full.csv", "-o", "h.csv")
     assert "has nothing to fill: h.csv is a copy" in done.output
-    assert (tmp_path / "h.csv").read_text() == (tmp_path / "full.csv").read_text()
+    assert (tmp_path / "h.csv").read_text(encoding="utf-8") == (tmp_path / "full.csv").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_empty_columns_of_arrays_stay_empty(run, tmp_path):

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -95,6 +96,8 @@ for path in map(Path, sys.argv[1:]):
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     """Read all bombs in one process: exit code, message and peak memory after each."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the peak of memory of a process is in /proc, which only Linux has")
     folder = tmp_path_factory.mktemp("bombs")
     paths = []
     for name, content in {**HEADERS, **CHUNKS}.items():

@@ -1,7 +1,6 @@
 """The command in a process of its own: output, exit code and files."""
 
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -16,6 +15,9 @@ import pytest
 from polyspan import load_model
 
 COMMAND = [sys.executable, "-m", "polyspan.cli"]
+needs_posix = pytest.mark.skipif(
+    os.name == "nt", reason="Windows sends no signals, and runs nothing between fork and exec"
+)
 
 
 def polyspan(*words, folder, **options):
@@ -70,7 +72,7 @@ def test_the_installed_script_and_the_other_commands(shelf, read, tmp_path):
 
 
 def test_bad_input_from_a_shell(shelf, tmp_path):
-    (tmp_path / "m.skops").write_text("not a model")
+    (tmp_path / "m.skops").write_text("not a model", encoding="utf-8")
     data = shelf / "holes.csv"
     for words, code, message in (
         (("predict", "m.skops", data, "-o", "out.csv"), 3, "error: m.skops is not a polyspan"),
@@ -83,11 +85,14 @@ def test_bad_input_from_a_shell(shelf, tmp_path):
         assert os.listdir(tmp_path) == ["m.skops"]
 
 
+@needs_posix
 def test_a_full_disk_leaves_nothing(shelf, tmp_path):
+    import resource
+
     def little_room():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    (tmp_path / "old.csv").write_text("old")
+    (tmp_path / "old.csv").write_text("old", encoding="utf-8")
     done = polyspan(
         "reconstruct", shelf / "complete.skops", shelf / "x.npy", "-o", "old.csv", "--force",
         folder=tmp_path, preexec_fn=little_room,
@@ -95,9 +100,10 @@ def test_a_full_disk_leaves_nothing(shelf, tmp_path):
     assert done.returncode == 5
     assert "error: cannot write old.csv: File too large" in done.stderr
     assert os.listdir(tmp_path) == ["old.csv"]
-    assert (tmp_path / "old.csv").read_text() == "old"
+    assert (tmp_path / "old.csv").read_text(encoding="utf-8") == "old"
 
 
+@needs_posix
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_leaves_nothing(tmp_path, sent, code):
     np.save(tmp_path / "big.npy", np.random.RandomState(0).standard_normal((3000, 200)))
@@ -142,11 +148,12 @@ def take_interrupts():
 
 
 # The first is imported by the package, the others by the command.
+@needs_posix
 @pytest.mark.parametrize("module", ["array_api_compat", "typer", "rich"])
 @pytest.mark.parametrize("start", ["module", "script"])
 def test_an_interrupt_during_imports_is_one_line(tmp_path, module, start):
     (tmp_path / "stubs").mkdir()
-    (tmp_path / "stubs" / f"{module}.py").write_text(STUB)
+    (tmp_path / "stubs" / f"{module}.py").write_text(STUB, encoding="utf-8")
     path = os.pathsep.join([str(tmp_path / "stubs"), os.environ.get("PYTHONPATH", "")])
     script = Path(sys.executable).parent / "polyspan"
     words = COMMAND if start == "module" else [sys.executable, str(script)]
@@ -158,8 +165,9 @@ def test_an_interrupt_during_imports_is_one_line(tmp_path, module, start):
     assert done.stderr == "error: interrupted; no output was written\n"
 
 
+@needs_posix
 def test_an_interrupt_while_a_program_imports_the_library_stays_its_own(tmp_path):
-    (tmp_path / "array_api_compat.py").write_text(STUB)
+    (tmp_path / "array_api_compat.py").write_text(STUB, encoding="utf-8")
     program = "try:\n    import polyspan\nexcept KeyboardInterrupt:\n    print('mine')"
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(

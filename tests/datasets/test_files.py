@@ -203,7 +203,7 @@ def test_no_network(cache):
 
 
 def test_a_cache_that_cannot_be_written(publisher, cache):
-    cache.write_text("a file where the folder should be")
+    cache.write_text("a file where the folder should be", encoding="utf-8")
     with pytest.raises(OSError, match=r"could not be kept in the cache folder .*by hand.*Put"):
         find_file(published(publisher))
     assert publisher.requests == 0

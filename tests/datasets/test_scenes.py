@@ -54,7 +54,7 @@ def test_what_is_not_found(path, tmp_path):
 
 
 def test_what_is_not_an_image(path, tmp_path):
-    (tmp_path / "text.png").write_text("no pixels")
+    (tmp_path / "text.png").write_text("no pixels", encoding="utf-8")
     with pytest.raises(ValueError, match=r"text\.png is not an image"):
         load_city_scene(tmp_path / "text.png")
     path.write_bytes(path.read_bytes()[:1000])

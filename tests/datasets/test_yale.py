@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -23,7 +25,7 @@ def cropped(tmp_path):
         Image.fromarray(np.zeros((480, 640), np.uint8)).save(
             folder / f"yaleB{number}_P00_Ambient.pgm"
         )
-        (folder / f"yaleB{number}_P00.info").write_text("not an image")
+        (folder / f"yaleB{number}_P00.info").write_text("not an image", encoding="utf-8")
     corrupt = tmp_path / "yaleB13" / "yaleB13_P00A+000E-20.pgm"
     corrupt.rename(corrupt.with_name(corrupt.name + ".bad"))
     return tmp_path
@@ -50,6 +52,20 @@ def test_what_is_built_can_be_loaded(built, cropped):
     # Every fourth row and column: which of the four is Pillow's choice.
     choices = [blocks[:, i, :, j] for i in range(4) for j in range(4)]
     assert any(np.array_equal(data.images[-1], choice) for choice in choices)
+
+
+def test_a_failure_leaves_what_was_there(cropped, tmp_path, monkeypatch):
+    def fail(file, **_):
+        Path(file).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / YALE_B.name).write_bytes(b"old")
+    monkeypatch.setattr(np, "savez_compressed", fail)
+    with pytest.raises(OSError, match="No space"):
+        build_extended_yale_b(cropped, out / YALE_B.name)
+    assert [path.read_bytes() for path in out.iterdir()] == [b"old"]
 
 
 def test_bicubic_keeps_a_flat_image_and_a_ramp(cropped, tmp_path):

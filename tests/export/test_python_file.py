@@ -180,7 +180,9 @@ def ran(tmp_path_factory):
         np.save(folder / f"{name}.npy", X)
     for name, model in models.items():
         export_model(model, folder / f"{name}.py")
-    (folder / "cases.json").write_text(json.dumps({k: sets_of(m) for k, m in models.items()}))
+    (folder / "cases.json").write_text(
+        json.dumps({k: sets_of(m) for k, m in models.items()}), encoding="utf-8"
+    )
     packages = Path(np.__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", RUNNER, packages, folder, *METHODS],
@@ -325,7 +327,9 @@ def test_a_shell_prints_labels(tmp_path):
         done = run_file(tmp_path / "m.py", data)
         assert (done.returncode, done.stdout) == (0, expected), data + done.stderr
     holes[names[1:]].to_csv(tmp_path / "less.csv", index=False)
-    (tmp_path / "text.csv").write_text(",".join("1" * 12) + "\n" + ",".join(["1_0"] * 12) + "\n")
+    (tmp_path / "text.csv").write_text(
+        ",".join("1" * 12) + "\n" + ",".join(["1_0"] * 12) + "\n", encoding="utf-8"
+    )
     for data, words in (
         ("less.csv", "no columns ['f0']"),
         ("text.csv", "row 2 of the numbers: '1_0' is no number"),
@@ -371,7 +375,7 @@ def test_two_columns_are_too_few_to_tell(tmp_path):
     model = MiCUSaL(2, 1, random_state=0).fit(samples)
     export_model(model, tmp_path / "m.py")
     lines = ["0,1", *(f"{a!r},{b!r}" for a, b in samples[1:].tolist())]
-    (tmp_path / "x.csv").write_text("\n".join(lines))
+    (tmp_path / "x.csv").write_text("\n".join(lines), encoding="utf-8")
     done = run_file(tmp_path / "m.py", "x.csv")
     assert done.stdout == lines_of(model.predict(samples))
     assert "the first line of x.csv, 0, 1, is read as a sample, not as names" in done.stderr
@@ -392,10 +396,12 @@ def test_what_is_odd_in_a_table_is_said(model, tmp_path):
     export_model(model, tmp_path / "m.py")
     rows = [",".join(map(repr, row)) for row in DATA.X.tolist()]
     typo = "1.5x," + rows[0].partition(",")[2]
-    (tmp_path / "typo.csv").write_text("\n".join([typo, *rows]))
+    (tmp_path / "typo.csv").write_text("\n".join([typo, *rows]), encoding="utf-8")
     done = run_file(tmp_path / "m.py", "typo.csv")
     assert "the first line of typo.csv is read as names, though it has numbers" in done.stderr
-    (tmp_path / "long.csv").write_text("\n".join([*rows[:2], rows[2] + ",1", *rows[3:]]))
+    (tmp_path / "long.csv").write_text(
+        "\n".join([*rows[:2], rows[2] + ",1", *rows[3:]]), encoding="utf-8"
+    )
     done = run_file(tmp_path / "m.py", "long.csv")
     assert done.returncode == 1
     assert "row 3 of the numbers: 13 cells, but 12 in the first line" in done.stderr
@@ -403,7 +409,7 @@ def test_what_is_odd_in_a_table_is_said(model, tmp_path):
     named = MiCUSaL(2, 2, random_state=0).fit(pd.DataFrame(DATA.X, columns=names))
     export_model(named, tmp_path / "named.py")
     twice = "\n".join([",".join([*names, "f3"]), *(f"{row},1" for row in rows)])
-    (tmp_path / "twice.csv").write_text(twice)
+    (tmp_path / "twice.csv").write_text(twice, encoding="utf-8")
     done = run_file(tmp_path / "named.py", "twice.csv")
     assert done.returncode == 1
     assert "more than one column called 'f3'" in done.stderr
@@ -424,18 +430,18 @@ def test_paths(model, tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         export_model(model, tmp_path / "none" / "m.py")
     path = tmp_path / "m.PY"
-    path.write_text("mine")
+    path.write_text("mine", encoding="utf-8")
     with pytest.raises(FileExistsError):
         export_model(model, path)
-    assert path.read_text() == "mine"
+    assert path.read_text(encoding="utf-8") == "mine"
     export_model(model, path, overwrite=True)
-    assert "MiCUSaL" in path.read_text()
+    assert "MiCUSaL" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("ending", [".py", ".onnx"])
 def test_a_file_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch, ending):
     path = tmp_path / f"m{ending}"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
 
     def fail(*_):
         raise OSError("disk full")
@@ -443,7 +449,7 @@ def test_a_file_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch, end
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         export_model(model, path, overwrite=True)
-    assert path.read_text() == "old"
+    assert path.read_text(encoding="utf-8") == "old"
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 

@@ -51,7 +51,10 @@ def test_results_csv_has_every_row_in_full(report, sections, about):
 
 
 def test_page_and_markdown_print_what_the_csv_holds(report, sections):
-    page, markdown = (report / "index.html").read_text(), (report / "report.md").read_text()
+    page, markdown = (
+        (report / "index.html").read_text(encoding="utf-8"),
+        (report / "report.md").read_text(encoding="utf-8"),
+    )
     cells = cells_of(markdown)
     rows = [row for section in sections for row in section.rows]
     for line, row in zip(read_csv(report / "results.csv"), rows, strict=True):
@@ -81,7 +84,7 @@ def test_claims_csv(report, sections):
 
 
 def test_markdown_shows_files_that_are_there_and_no_html_of_others(report, sections):
-    markdown = (report / "report.md").read_text()
+    markdown = (report / "report.md").read_text(encoding="utf-8")
     shown = re.findall(r"(?<!\\)\]\((figures/[^)]+)\)", markdown)
     assert sorted(shown) == sorted(f"figures/{p.name}" for p in (report / "figures").iterdir())
     # What stands in code spans means itself; beyond them, only our own tags are left.
@@ -101,10 +104,10 @@ def test_without_pictures_none_is_left(tmp_path, sections, about):
     assert len(list(tmp_path.glob("figures/fig6-*.png"))) == 6
     assert write_report(sections, tmp_path, about=about, pictures=False) == page
     assert list(tmp_path.glob("figures/*.png")) == [kept]
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     assert "data:image" not in text
     assert "6 pictures left out" in text
-    assert "6 pictures left out" in (tmp_path / "report.md").read_text()
+    assert "6 pictures left out" in (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "(b) error" in text  # the curves of the same figure stay
 
 

@@ -121,7 +121,10 @@ def _colours(mode):
         "print": r"print \{\s*",
     }
     folder = files("reproduction.templates")
-    sheet = "".join("\n" + folder.joinpath(f"{name}.css").read_text() for name in ("chart", "page"))
+    sheet = "".join(
+        "\n" + folder.joinpath(f"{name}.css").read_text(encoding="utf-8")
+        for name in ("chart", "page")
+    )
     blocks = re.findall(start[mode] + r":root \{([^}]*)\}", sheet)
     assert len(blocks) == 2
     return dict(re.findall(r"--([\w-]+): (#\w{6})", "".join(blocks)))

@@ -50,9 +50,9 @@ def test_the_first_screen_of_a_phone_shows_the_results(report, dark):
 )
 def test_broken_pages_are_noticed(report, tmp_path, monkeypatch, part, instead, notice):
     monkeypatch.delenv("POLYSPAN_SCREENSHOTS", raising=False)
-    text = (report / "index.html").read_text()
+    text = (report / "index.html").read_text(encoding="utf-8")
     assert text.count(part) == 1
-    (tmp_path / "index.html").write_text(text.replace(part, instead))
+    (tmp_path / "index.html").write_text(text.replace(part, instead), encoding="utf-8")
     with pytest.raises(AssertionError, match=notice):
         check_page(tmp_path / "index.html", tmp_path)
 

@@ -58,7 +58,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def text(report):
-    return (report / "index.html").read_text()
+    return (report / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -173,21 +173,21 @@ def test_numbers_that_the_paper_does_not_print_stand_apart(text, report):
     tiles = text[text.index('class="tiles"') : text.index('class="summary"')]
     assert '<li><b class="holds">3</b> holds</li>' in tiles
     assert '<p class="also">Also measured, and counted in neither: 2 numbers' in tiles
-    markdown = (report / "report.md").read_text().split("## Fig. 2")[0]
+    markdown = (report / "report.md").read_text(encoding="utf-8").split("## Fig. 2")[0]
     assert markdown.index("| number of subspaces | 4 to 5 |") < markdown.index("| Also measured")
     assert markdown.index("| Also measured") < markdown.index("| seconds per fit |")
 
 
 def test_results_come_first_and_the_run_last(text, report, about, sections):
     sentence = findings(sections)[0]
-    for whole in (text[text.index("<main>") :], (report / "report.md").read_text()):
+    for whole in (text[text.index("<main>") :], (report / "report.md").read_text(encoding="utf-8")):
         assert whole.index(sentence) < whole.index("Summary") < whole.rindex("How this was run")
         # Nothing of the run is said before its own part.
         before = whole[: whole.rindex("How this was run")]
         assert about.commit not in before
         assert about.machine not in before
-    start = (report / "report.md").read_text().split("## Summary")[0]
-    assert (report / "summary.md").read_text().strip() in start
+    start = (report / "report.md").read_text(encoding="utf-8").split("## Summary")[0]
+    assert (report / "summary.md").read_text(encoding="utf-8").strip() in start
 
 
 def test_images_and_drawings_have_names(page):

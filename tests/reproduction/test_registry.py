@@ -26,7 +26,7 @@ def modules(tmp_path, monkeypatch):
         ("paper_empty", ""),
     ]:
         text = "from reproduction.registry import register\nfrom toy_experiments import toy\n"
-        (tmp_path / f"{name}.py").write_text(text + last_line)
+        (tmp_path / f"{name}.py").write_text(text + last_line, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     registry.MODULES.update({"table1": "paper_table1", "fig9": "paper_fig9"})

@@ -148,6 +148,7 @@ def test_an_interrupt_keeps_what_is_done(run, tmp_path, jobs):
     assert timeless(run(stops)) == timeless(run(stops, out="other"))
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs the signal SIGKILL")
 def test_a_worker_that_dies_ends_the_run_with_advice(run):
     deadly = toy("deadly", toy_experiments.kills_its_worker)
     with pytest.raises(RuntimeError, match=r"lack of memory: trials .* with fewer jobs"):
@@ -184,10 +185,15 @@ def test_seeds_depend_on_all_parts_and_on_nothing_else():
     assert trial_seed("fig9", 999) == 3135295095
 
 
+needs_groups = pytest.mark.skipif(
+    not hasattr(os, "killpg"), reason="needs groups of processes, which this system does not have"
+)
+
+
 def launch(out, jobs):
     """Start a process that will run the slow experiment; it has its imports before it."""
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    with (out.parent / "said").open("a") as said:
+    with (out.parent / "said").open("a", encoding="utf-8") as said:
         # A group of its own, so that signals reach the workers and not the tests.
         return subprocess.Popen(
             [sys.executable, toy_experiments.__file__, str(out), str(jobs)],
@@ -204,7 +210,7 @@ def begin(process, out):
     with process.stdin as stdin:
         stdin.write(b"go\n")
     with process.stdout as stdout:
-        assert stdout.readline() == b"ready\n", (out.parent / "said").read_text()
+        assert stdout.readline() == b"ready\n", (out.parent / "said").read_text(encoding="utf-8")
 
 
 def wait_for_a_trial(process, out):
@@ -231,6 +237,7 @@ def undisturbed(tmp_path_factory):
     return run_experiments([SLOW], "paper", tmp_path_factory.mktemp("undisturbed"), jobs=2)
 
 
+@needs_groups
 def test_ten_kills_at_random_moments_change_nothing(tmp_path, undisturbed):
     moments = random.Random(1)
     out = tmp_path / "killed"
@@ -262,6 +269,7 @@ def test_ten_kills_at_random_moments_change_nothing(tmp_path, undisturbed):
     assert known.items() <= stored(out).items()
 
 
+@needs_groups
 def test_ctrl_c_stops_workers_and_tells_how_to_go_on(tmp_path, undisturbed):
     out = tmp_path / "out"
     process = launch(out, jobs=2)
@@ -269,7 +277,7 @@ def test_ctrl_c_stops_workers_and_tells_how_to_go_on(tmp_path, undisturbed):
     wait_for_a_trial(process, out)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group
     wait_for_group(process)
-    said = (tmp_path / "said").read_text()
+    said = (tmp_path / "said").read_text(encoding="utf-8")
     assert process.returncode == 1, said
     assert f"are kept in {out / TRIALS_FILE}; run the same again" in said
     assert timeless(run_experiments([SLOW], "paper", out)) == timeless(undisturbed)
@@ -281,5 +289,5 @@ def test_a_folder_that_another_process_writes_to_is_refused(tmp_path):
         process = launch(out, jobs=1)
         begin(process, out)
         assert process.wait(timeout=60) == 1
-    assert f"another run writes to {out}" in (tmp_path / "said").read_text()
+    assert f"another run writes to {out}" in (tmp_path / "said").read_text(encoding="utf-8")
     assert stored(out) == {}

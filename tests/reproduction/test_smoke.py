@@ -45,13 +45,13 @@ def test_every_trial_ran(folder):
 
 def test_the_page_shows_every_table_and_figure(folder, tmp_path):
     seen = check_page(folder / "index.html", tmp_path)
-    text = (folder / "index.html").read_text()
+    text = (folder / "index.html").read_text(encoding="utf-8")
     for experiment in all_experiments():
         assert f'id="{experiment.id}"' in text
     assert seen["sections"] == len(all_experiments())
     assert seen["charts"] == 18  # 2 + 2 of Fig. 2, 6, 2, 3 and 3 of Fig. 4 to 7
     assert seen["rows"] >= 100
-    assert (folder / "report.md").read_text().count("## ") >= len(all_experiments())
+    assert (folder / "report.md").read_text(encoding="utf-8").count("## ") >= len(all_experiments())
 
 
 def test_a_second_run_runs_nothing_and_says_the_same(folder):
@@ -88,7 +88,7 @@ def test_a_folder_in_use_and_a_damaged_one_are_refused(tmp_path):
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 5
     assert f"another run writes to {tmp_path}" in done.stderr
-    (tmp_path / "trials.sqlite").write_text("no database " * 100)
+    (tmp_path / "trials.sqlite").write_text("no database " * 100, encoding="utf-8")
     for more in ([], ["--no-run"]):
         done = CliRunner().invoke(app, [*words, *more])
         assert done.exit_code == 3
@@ -99,4 +99,4 @@ def test_the_page_can_be_written_again_without_pictures(folder):
     done = command("--no-run", "--scale", "smoke", "--out", str(folder), "--no-pictures")
     assert done.returncode == 0, done.stderr
     assert "smoke only checks that everything runs" in done.stdout
-    assert "data:image/png" not in (folder / "index.html").read_text()
+    assert "data:image/png" not in (folder / "index.html").read_text(encoding="utf-8")

@@ -18,16 +18,16 @@ def lines(name):
 
 
 def test_the_site_starts_with_the_sentences_of_the_report():
-    sentences = (STORED / "summary.md").read_text()
+    sentences = (STORED / "summary.md").read_text(encoding="utf-8")
     assert sentences.count("\n- ") == 4
-    assert sentences in (STORED / "report.md").read_text().split("\n## ")[0]
-    start = (STORED / "index.md").read_text().split("\n## ")[0]
+    assert sentences in (STORED / "report.md").read_text(encoding="utf-8").split("\n## ")[0]
+    start = (STORED / "index.md").read_text(encoding="utf-8").split("\n## ")[0]
     assert "```{include} summary.md\n```" in start
 
 
 def test_the_sentences_count_what_the_csv_holds():
     found = Counter(line["verdict"] for line in lines("claims.csv"))
-    first = (STORED / "summary.md").read_text().splitlines()[0]
+    first = (STORED / "summary.md").read_text(encoding="utf-8").splitlines()[0]
     numbers = [int(number) for number in re.findall(r"\d+", first)]
     assert numbers == [found.total(), found[HOLDS], found[DOES_NOT_HOLD], found[CANNOT_TELL]]
 
@@ -41,4 +41,4 @@ def test_the_commands_exist():
         assert words[3] == line["section"]
         assert words[4] == "--scale"
         assert words[5] in SCALES
-    assert "polyspan reproduce" not in (STORED / "report.md").read_text()
+    assert "polyspan reproduce" not in (STORED / "report.md").read_text(encoding="utf-8")
