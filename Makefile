@@ -27,7 +27,7 @@ QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py t
 test coverage test-floor quick: export OPENBLAS_NUM_THREADS = 1
 test coverage test-floor quick: export OMP_NUM_THREADS = 1
 
-.PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills soak bench bench-compare reproduce docs docs-quick format clean
+.PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills soak bench bench-compare bench-check bench-baseline reproduce docs docs-quick format clean release-check
 
 help:
 	@echo "make demo          what polyspan does, in a table and a picture (under a minute, after the installation)"
@@ -42,9 +42,11 @@ help:
 	@echo "make kills         kills runs, and uses models from many threads and processes (minutes)"
 	@echo "make soak          ten minutes of fits and predictions: does anything grow?"
 	@echo "make bench         ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
-	@echo "make bench-compare BASE=commit   time and result of every row over those of another commit"
+	@echo "make bench-compare BASE=commit   time and result of every row over those of another commit; LIMIT=5 NEW=commit"
+	@echo "make bench-check   quick rows: which ratio is worse than in benchmarks/baseline.json? bench-baseline writes it"
 	@echo "make docs          the site with its gallery, in build/site; make docs-quick: without running examples"
 	@echo "make reproduce     the paper's tables and figures; SCALE=smoke ONLY=\"table1 fig4\" JOBS=2 OUT=folder"
+	@echo "make release-check everything that a release promises, from a clean copy of HEAD; RELEASING.md says more"
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -98,7 +100,15 @@ soak: $(READY)
 	$(BIN)/python tools/soak.py
 
 bench-compare: $(READY)
-	$(BIN)/python benchmarks/compare.py $(BASE) $(ROWS)
+	$(BIN)/python benchmarks/compare.py $(if $(LIMIT),--limit $(LIMIT)) $(if $(PAIRS),--pairs $(PAIRS)) \
+		$(if $(NEW),--new $(NEW)) $(BASE) $(ROWS)
+
+bench-check: $(READY)
+	$(BIN)/python benchmarks/check.py $(ROWS)
+
+# A new baseline, for all to compare with: run it on a quiet machine, and commit what it writes.
+bench-baseline: $(READY)
+	$(BIN)/python benchmarks/check.py --update --measurements 5
 
 reproduce: $(READY)
 	$(BIN)/python -m reproduction $(ONLY) --scale "$(SCALE)" --jobs "$(JOBS)" --out "$(OUT)"
@@ -117,4 +127,18 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(FLOOR_VENV) build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLOOR_VENV) $(RELEASE_VENV) build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# Before a release. The tools for it have an environment of their own, without polyspan.
+RELEASE_VENV := .venv-release
+RELEASE_READY := $(RELEASE_VENV)/.ready
+
+$(RELEASE_READY): pyproject.toml
+	test -x $(RELEASE_VENV)/bin/python || $(PYTHON) -m venv $(RELEASE_VENV)
+	$(RELEASE_VENV)/bin/python tools/release_check.py --requirements > $(RELEASE_VENV)/requirements.txt
+	$(RELEASE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--requirement $(RELEASE_VENV)/requirements.txt
+	touch $@
+
+release-check: $(RELEASE_READY)
+	$(RELEASE_VENV)/bin/python tools/release_check.py --floor-python "$(FLOOR_PYTHON)"
