@@ -76,6 +76,7 @@ html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_theme_options: dict[str, Any] = {
     "logo": {"text": "polyspan"},
+    "github_url": "https://github.com/polyspan/polyspan",
     "show_prev_next": False,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
