@@ -132,7 +132,7 @@ def atomic_write(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]
     >>> from polyspan.files import atomic_write
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic_write(Path(folder) / "a.txt") as temporary:
-    ...         _ = temporary.write_text("content")
+    ...         _ = temporary.write_text("content", encoding="utf-8")
     ...     [file.name for file in Path(folder).iterdir()]
     ['a.txt']
     """
