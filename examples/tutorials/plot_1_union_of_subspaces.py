@@ -2,9 +2,10 @@
 Is my data a union of subspaces?
 ================================
 
-A *subspace* is a line, a plane, or the same in more dimensions. Here it goes through the origin.
-A *union of subspaces* is several of them: every row of the table lies near one. Rows of the same
-kind often do. Pictures of one digit, for example, are nearly weighted sums of a few basic pictures.
+A *subspace* is a line, a plane, or the same in more dimensions. With ``SubspaceClustering``, as
+here, it goes through the origin, with ``MiCUSaL`` through the mean. A *union of subspaces* is
+several of them: every row of the table lies near one. Rows of the same kind often do. Pictures of
+one digit, for example, are nearly weighted sums of a few basic pictures.
 
 This tutorial asks in five steps whether your table is like that:
 
@@ -38,7 +39,7 @@ print(pixels.shape)
 # digit differ in length, but not in direction. Only the direction matters here, so we scale every
 # row to length 1. Do the same with spectra and with counts of words.
 #
-# If your columns have different units, such as age and income, scale the *columns* instead
+# If your columns have different units, such as age and income, scale the *columns*
 # (``StandardScaler``). More: :doc:`/guide/scaling`.
 from sklearn.preprocessing import Normalizer
 
@@ -81,7 +82,7 @@ print(model.summary())
 # - **The number.** The *gaps of the spectra* say how clearly graphs fall apart into so many parts.
 #   The next best number has much less evidence, so 3 is clear.
 # - **The certainty** of the whole result, from 0 to 1. From .8 on you can use the labels.
-# - **Agreement.** All graphs give this result.
+# - **Agreement.** All graphs give nearly this result.
 # - **Confidence** is how sure the label of *one row* is. No row is doubtful here.
 #
 # 4. How sure?
@@ -132,8 +133,8 @@ plot_residuals(model, X)
 plt.show()
 
 # %%
-# All rows have length 1, and the typical distance is .27. So a subspace explains about 93 % of the
-# squared length of a row (1 − .27² = .93). Nearly all points lie far above the line.
+# All rows have length 1, and the typical distance is .27. So a subspace explains 1 − .27² = 93 % of
+# the squared length of a row. Nearly all points lie far above the line.
 #
 # The answer is **yes**: three clear clusters, each near a subspace with few dimensions.
 #

@@ -2,9 +2,9 @@
 From one machine to a cluster and a GPU
 =======================================
 
-A table grows. First it fits in memory, then only on the disk, then only on several machines. Or it
-comes in pieces, day by day. The code stays nearly the same: *the table that you pass decides where
-the work is done*. This tutorial fits the same model to
+A table grows. First it fits in memory, then only on the disk, then only on several machines. The
+code stays nearly the same: *the table that you pass decides where the work is done*. This tutorial
+fits the same model to
 
 1. an array in memory;
 2. a file on the disk;
@@ -13,14 +13,18 @@ the work is done*. This tutorial fits the same model to
 5. a tensor on a GPU;
 
 and checks that the results agree. At the end the model is saved and loaded.
+
+Do you want *clusters of real data*? Then fit :class:`~polyspan.SubspaceClustering` to 1000 to
+20 000 rows, and predict the rest (:doc:`/guide/dask`). The model of this page is for many rows near
+close subspaces of known size. On digits and faces its labels are often wrong
+(:doc:`/evidence/clustering`).
 """
 
 # %%
 # The data
 # --------
 # We make 4500 rows with 40 columns. They lie near three *subspaces* of 4 dimensions, in random
-# order. A subspace is a line, a plane, or the same in more dimensions. The table is small, but the
-# steps are the same for large tables.
+# order. A subspace is a line, a plane, or the same in more dimensions.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -42,16 +46,16 @@ model = MiCUSaL(n_subspaces=3, subspace_dim=4, random_state=0).fit(X)
 print(f"objective: {model.objective_:.6f}")
 
 # %%
-# A fit begins with ``n_init`` random starts, and keeps the best. ``n_jobs=-1`` runs them on all
-# processors at once, with the same result. ``MiCUSaL(3, 4)`` is short for the same number and
-# dimension.
+# This fit had one start, which is *annealed* (:doc:`/how/annealing`). With ``n_init=4`` there are
+# four, from other random numbers, and the best is kept. ``n_jobs=-1`` runs them on all processors
+# at once. ``MiCUSaL(3, 4)`` is short for the same number and dimension.
 more = MiCUSaL(3, 4, n_init=4, n_jobs=-1, random_state=0).fit(X)
 print(f"objective: {more.objective_:.6f}")
 
 # %%
 # Four starts end at the same objective as one. We compare each further fit with the first one, by
-# two numbers. One is the part of the rows with another cluster: those nearest to another subspace.
-# The other is the mean distance between the subspaces.
+# two numbers: the part of the rows with another cluster, and the mean distance between the
+# subspaces.
 from polyspan.metrics import average_subspace_distance, clustering_error
 
 
@@ -110,24 +114,24 @@ with_dask = MiCUSaL(3, 4, random_state=0).fit(chunked)
 print(with_dask.labels_)
 
 # %%
-# The labels are *lazy*: they are computed when you ask for them, chunk by chunk.
+# The labels are *lazy*: they are computed when you ask for them.
 print(with_dask.labels_.compute()[:10])
 compare(with_dask)
 
 # %%
-# These lines ran in threads of this machine. With a cluster of machines, connect first. The fit
-# stays the same:
+# These lines ran in threads of this machine. With a cluster of machines, connect first:
 #
 # .. code-block:: python
 #
 #     from dask.distributed import Client
 #
 #     client = Client("scheduler-address:8786")  # your cluster
-#     X = da.from_zarr("table.zarr").persist()  # read once
+#     X = da.from_zarr("table.zarr").persist()  # read once; needs zarr
 #     model = MiCUSaL(3, 4, random_state=0).fit(X)
 #
-# The fit goes through the table about a hundred times. ``persist`` keeps the table in the memory of
-# all machines together. Leave it out if the table does not fit: it is then read each time.
+# The fit goes through the table about a hundred times. ``persist`` keeps it in the memory of all
+# machines together. Leave this out if the table does not fit: it is then read each time. Compute
+# the labels before the client closes.
 #
 # 4. Batches, one after the other
 # -------------------------------
@@ -147,8 +151,8 @@ ax.set(xlabel="rows seen", ylabel="distance to the fit of all rows")
 plt.show()
 
 # %%
-# The more rows it has seen, the nearer it is. The steep fall at the end is the last batch: now both
-# fits have seen the same rows. Two things to know:
+# The more rows it has seen, the nearer it is. After the last batch both fits have seen the same
+# rows. Two things to know:
 #
 # - Mix the rows. With the rows of this page in the order of their clusters, half of the labels were
 #   wrong.
@@ -157,8 +161,7 @@ plt.show()
 # 5. A tensor on a GPU
 # --------------------
 # A *tensor* is an array of PyTorch. The work is done where the tensor is, and the results stay
-# there. SciPy and scikit-learn need a setting each. This page was made without a GPU, so the lines
-# are only shown:
+# there. SciPy and scikit-learn need a setting each. This page was made without a GPU:
 #
 # .. code-block:: python
 #
@@ -175,7 +178,7 @@ plt.show()
 #         model = MiCUSaL(3, 4, random_state=0).fit(tensor)
 #     labels = model.labels_.cpu().numpy()
 #
-# The random starts are the same as with NumPy, so results agree up to rounding. A GPU is for large
+# The random numbers are the same as with NumPy, so results agree up to rounding. A GPU is for large
 # tables (:doc:`/evidence/gpu`).
 #
 # Save and load
@@ -204,6 +207,6 @@ print((loaded.predict(X) == stream.predict(X)).all())
 # fits in the memory of a GPU     a tensor                         small parts, on the GPU
 # =============================== ================================ ==========================
 #
-# ``MiCUSaL`` and ``RobustMiCUSaL``, which takes missing entries, take all of these. Other models
-# say so if they do not. More: :doc:`/guide/large`, :doc:`/guide/dask`, :doc:`/guide/streams`,
+# ``MiCUSaL`` and ``RobustMiCUSaL``, for missing entries, take all of these. Other models say so if
+# they do not. More: :doc:`/guide/large`, :doc:`/guide/dask`, :doc:`/guide/streams`,
 # :doc:`/guide/gpu`, :doc:`/guide/save`.

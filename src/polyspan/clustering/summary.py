@@ -18,7 +18,7 @@ AGREES = 0.8
 UNSURE_SAMPLE = 0.5
 #: The number is open where the next best one has more than this share of its evidence, unless the
 #: certainty is high: groups may be clearly apart and yet fall apart further.
-RIVAL = 0.5
+RIVAL = 1 / 3
 #: From which certainty on a partition is called what, and how many labels were wrong where the
 #: truth was known: with the number of clusters given, and with the number found too.
 LEVELS = (
