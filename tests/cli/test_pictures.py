@@ -166,7 +166,9 @@ def test_a_phone_photograph_is_not_turned(run, tmp_path):
     with Image.open("photo-denoised.jpg") as after:
         shown = ImageOps.exif_transpose(Image.open("photo.jpg"))
         assert after.size == shown.size == (24, 32)
-        assert np.abs(np.asarray(after).astype(int) - np.asarray(shown)).mean() < 6
+        # The noise is gone, 12 levels on average; a turned picture differs by more.
+        assert np.abs(np.asarray(after).astype(int) - np.asarray(shown)).mean() < 12
+        assert np.abs(np.asarray(after)[::-1].astype(int) - np.asarray(shown)).mean() > 24
         assert dict(after.getexif()) == {271: "maker"}
         assert after.info["icc_profile"] == b"a profile"
         assert after.info["dpi"] == (300, 300)

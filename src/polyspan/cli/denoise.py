@@ -15,7 +15,7 @@ from polyspan.cli import options, pictures, stacks
 from polyspan.cli.app import command
 from polyspan.cli.error_maps import check_map, write_map
 from polyspan.cli.errors import CommandError, report, say, tell
-from polyspan.cli.jpeg import warning_about
+from polyspan.cli.jpeg import measured_noise
 from polyspan.cli.noise_levels import describe, levels_for, read_levels
 from polyspan.cli.picture import Picture
 from polyspan.cli.picture_files import PANEL, Jobs, Target, check_apart, target_of
@@ -221,16 +221,16 @@ def _check_numbers(picture: Picture) -> None:
 
 
 def _estimate(picture: Picture) -> float:
-    """Return the strength of white noise; say so where a JPEG may hide some."""
+    """Return the strength of white noise; say so where that of a JPEG cannot be measured."""
     pixels = picture.pixels
+    if picture.compression is not None:
+        level, doubt = measured_noise(picture.compression, pixels)
+        if doubt:
+            say("warning", f"{picture.path}: {doubt}")
+        return level / picture.max_level
     if picture.stacked:
         pixels = pixels.reshape(-1, *pixels.shape[2:])  # slices side by side
-    level = float(estimate_noise(pixels, picture.channel_axis))
-    if picture.compression is not None:
-        doubt = warning_about(picture.compression, level * picture.max_level)
-        if doubt:
-            say("warning", f"{picture.path} {doubt}")
-    return level
+    return float(estimate_noise(pixels, picture.channel_axis))
 
 
 def _on_terminal() -> bool:

@@ -1,13 +1,21 @@
-"""How much noise a JPEG may hide: quantisation removes what the estimate of noise looks at.
+"""The noise of a JPEG: quantisation removes what the estimate of noise looks at.
 
 The estimate looks at the finest detail of flat patches, and JPEG rounds fine detail to 0 where it
 is weaker than half a step of its tables. Tables and sampling of the colours stand in the
 file. So noise of known strength is put on a flat picture, compressed in the same way, and
 estimated: what it leaves says which noise an estimate cannot see.
 
-Measured on 12 pictures at qualities from 50 to 100, with and without halved colours, with noise of
-1 to 50 levels: of 367 estimates that were too low by a quarter or more 333 are warned of (most of
-the others are of noise of 1 level, or cut off at black and white), and of 263 right ones 8.
+Where colours are stored at half the resolution, brightness alone has fine detail. Then the noise is
+the strongest that would have left as much in brightness. On five pictures (128 pixels, noise of 5,
+10 and 20 levels, qualities 60 to 95, preset fast) that gives 31.9 dB, the true level 32.0, the best
+in hindsight 32.2, the estimate of brightness itself 31.3, that of colours 29.1, and none 29.0. Ten
+pictures without noise become better by .3 dB on average at qualities of 75 to 95, since errors of
+the compression are removed too; where there is texture everywhere, up to 1.5 dB are lost at 95.
+
+The warning is measured on ten pictures at qualities from 50 to 100, with noise of 1 to 40 levels.
+In gray pictures and where colours are whole, of 231 estimates that are too low by a quarter or more
+215 are warned of, and of 369 others 39. Where colours are halved, the level for noise of 10 levels
+and more is .65 to 1.6 times the true one: within a quarter of it for 87 % of the pictures.
 """
 
 from __future__ import annotations
@@ -25,6 +33,9 @@ STRENGTHS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.7, 8.0, 11.0, 16.0, 23.0, 32.0
 SIDE = 128
 #: The hidden noise that matters: that many levels, and that many times the estimate.
 LEAST, FACTOR = 1.5, 1.25
+#: Red, green and blue in the brightness that a JPEG stores, scaled so that white noise keeps its
+#: strength.
+LUMA = np.array([0.299, 0.587, 0.114]) / np.linalg.norm([0.299, 0.587, 0.114])
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,17 @@ class Compression:
         sampling = JpegImagePlugin.get_sampling(image)
         return cls(image.mode, [list(table) for table in tables.values()], sampling)
 
+    @property
+    def halved(self) -> bool:
+        """Whether colours are stored at less than the full resolution."""
+        return self.mode == "RGB" and self.sampling != 0
+
+    def seen_noise(self, pixels: np.ndarray) -> float:
+        """Return the estimate of the noise of pixels, in levels; in brightness if `halved`."""
+        if self.halved:
+            return float(estimate_noise(pixels @ LUMA))
+        return 255 * float(estimate_noise(pixels, None if pixels.ndim == 2 else -1))
+
     def apply(self, pixels: np.ndarray) -> np.ndarray:
         """Return what this compression leaves of a picture."""
         from PIL import Image
@@ -66,11 +88,10 @@ def hidden_noise(compression: Compression, estimate: float) -> float:
     """Return the strongest noise that would give at most this estimate, in levels; at most 32."""
     channels = () if compression.mode == "L" else (len(compression.mode),)
     noise = np.random.default_rng(0).standard_normal((SIDE, SIDE, *channels))
-    axis = -1 if channels else None
     left = []
     for strength in STRENGTHS:
         noisy = np.clip(np.rint(128 + strength * noise), 0, 255).astype(np.uint8)
-        left.append(255 * float(estimate_noise(compression.apply(noisy), axis)))
+        left.append(compression.seen_noise(compression.apply(noisy)))
     unseen = np.flatnonzero(np.array(left) <= estimate)
     if not len(unseen):
         return 0.0
@@ -79,17 +100,25 @@ def hidden_noise(compression: Compression, estimate: float) -> float:
     return float(np.interp(estimate, left[k], STRENGTHS[k]))
 
 
-def warning_about(compression: Compression, estimate: float) -> str | None:
-    """Return a warning where an estimate, in levels, may be far too low; None where it is fine."""
+def measured_noise(compression: Compression, pixels: np.ndarray) -> tuple[float, str | None]:
+    """Return the noise of a JPEG, in levels, and a warning where it may be far off."""
+    seen = compression.seen_noise(pixels)
     try:
-        hidden = hidden_noise(compression, estimate)
+        hidden = hidden_noise(compression, seen)
     except (OSError, ValueError):  # tables that Pillow reads, but does not write
-        return None
-    if hidden < max(LEAST, FACTOR * estimate):
-        return None
+        return seen, None
+    level = max(hidden, seen) if compression.halved else seen
+    if hidden < max(LEAST, FACTOR * seen):
+        return level, None
     more = " or more" if hidden == STRENGTHS[-1] else ""
-    return (
-        f"is a JPEG, whose compression removes fine noise: noise of {hidden:.2g} levels{more} "
-        f"would be estimated as {estimate:.2g} too; where the picture looks noisier than that, "
-        "give --sigma"
+    doubt = (
+        f"the noise of this JPEG cannot be measured well: it may be anything up to {hidden:.2g} "
+        f"levels{more}"
     )
+    if compression.halved:
+        advice = f"So much is removed. If detail is lost, give --sigma {level / 2:.2g}"
+    elif seen < LEAST:
+        advice = "Little is removed. Give --sigma: try 5, 10, 20"
+    else:
+        advice = f"{seen:.2g} levels are removed. If noise is left, give --sigma {hidden:.2g}"
+    return level, f"{doubt}. {advice}"

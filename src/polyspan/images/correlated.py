@@ -18,7 +18,7 @@ from polyspan.mixture.prediction import gaussians_of, posterior_means
 WARNING = (
     "the noise of this picture is correlated from pixel to pixel, as after JPEG compression, "
     "demosaicing or resizing: removing it as white noise leaves blotches. Denoise the picture as "
-    'it came from the sensor if you can, or, unless it was a JPEG, use noise="correlated"'
+    'it came from the sensor if you can, or use noise="correlated"; for a JPEG, give sigma'
 )
 # Median of the square of a standard normal variable.
 MEDIAN_OF_SQUARE = 0.4549

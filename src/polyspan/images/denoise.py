@@ -49,7 +49,8 @@ def denoise_image(
         PyTorch and arrays of CuPy are denoised on their device.
     sigma : float or array-like, default=None
         Standard deviation of the noise, in the units of the result. One number; or one per channel;
-        or a map of the size of the picture. None: the result of `estimate_noise`.
+        or a map of the size of the picture. None: estimated, as by `estimate_noise`. For a JPEG
+        that is often too low: give it if noise is left.
     preset : {"fast", "balanced", "best"}, default="balanced"
         "fast" leaves out groups of similar patches and takes a third of the time. "best" repeats
         the groups with better estimates and takes twice as long.
@@ -61,9 +62,10 @@ def denoise_image(
         "gaussian": independent from pixel to pixel. Where `sigma` is None, a warning is given if it
         does not look so. "correlated": as after a blur, demosaicing or resizing; its spectrum is
         estimated from flat parts of the picture, and `sigma` and `model` must be None. All presets
-        do the same then. Single pictures only. After JPEG "gaussian" is better. "poisson":
-        it grows with the signal, as counts do. The picture is transformed so that its noise is
-        even, and back without bias; integers are not divided by anything, and `sigma` must be None.
+        do the same then. Single pictures only. After JPEG "gaussian" with a given `sigma` is
+        better. "poisson": it grows with the signal, as counts do. The picture is transformed so
+        that its noise is even, and back without bias; integers are not divided by anything, and
+        `sigma` must be None.
     gain, offset, read_noise : float, default=None
         For `noise="poisson"`: the value of one count, that of a pixel without signal, and the
         standard deviation of the noise of reading out, 0 if there is none; in the units of the

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from polyspan.arrays import Array, namespace, to_numpy, zeros
-from polyspan.images import correlated
+from polyspan.images import correlated, smoothed
 from polyspan.images.groups import LEVELS
 from polyspan.images.learned import FILE, learned
 from polyspan.images.levels import NoiseLevel
-from polyspan.images.noise import channels_noise, noise_of_channels, sampled
+from polyspan.images.noise import channels_noise, planes_noise, sampled
 from polyspan.images.own import PRESETS
 from polyspan.images.patch_model import PatchModel
 from polyspan.images.plane_denoiser import LEAST_LEVEL, PlaneDenoiser
@@ -27,6 +27,7 @@ from polyspan.images.planes import (
     without_offset,
 )
 from polyspan.images.presets import check_picture_size, patch_side
+from polyspan.images.smoothed import are_halved, are_smoothed
 from polyspan.images.spectral import MOST_COLOURS
 from polyspan.images.split import Split
 from polyspan.mixture import SubspaceMixture
@@ -130,12 +131,21 @@ class Job:
         small, step = sampled(flat)
         small = to_numpy(small)
         each = channels_noise(small, step)
-        if self.noise == "gaussian" and _is_correlated(flat, each):
+        warned = self.noise == "gaussian" and _is_correlated(flat, each)
+        if warned:
             warnings.warn(correlated.WARNING, stacklevel=5)
-        if n > MOST_COLOURS or each.max() > UNEQUAL * each.min():
+        if n > MOST_COLOURS:
             return NoiseLevel.of(scale * each, channels, 0, scale)
+        planes = planes_noise(small, step)
+        smooth = are_smoothed(small, planes, each)
+        if smooth and are_halved(flat):
+            return NoiseLevel(float(planes[0]))
+        if each.max() > UNEQUAL * each.min():
+            return NoiseLevel.of(scale * each, channels, 0, scale)
+        if smooth and self.noise == "gaussian" and not warned:
+            warnings.warn(smoothed.WARNING, stacklevel=5)
         # One level for all is more exact: texture is weak in differences of colours.
-        return NoiseLevel(noise_of_channels(small, step))
+        return NoiseLevel(float(np.median(planes)))
 
     def _check_units(self, level: NoiseLevel, channels: Array) -> None:
         """Refuse a mixture of the user for planes that have other units than the picture."""

@@ -20,6 +20,7 @@ from polyspan.images.planes import (
     mixed,
     without_offset,
 )
+from polyspan.images.smoothed import are_halved, are_smoothed
 
 # Least rows and columns of a picture.
 LEAST_SIDE = 16
@@ -65,7 +66,8 @@ def estimate_noise(
         Which axis holds the channels of a colour picture; None: a gray picture.
     per_channel : bool, default=False
         Whether to return one value for each channel. One value for all is more precise where their
-        noise is equally strong, because texture is weak in differences of channels.
+        noise is equally strong, because texture is weak in differences of channels. Where these
+        hold hardly any noise, as in most JPEGs in colour, it is that of brightness.
 
     Returns
     -------
@@ -100,7 +102,7 @@ def estimate_noise(
     channels = to_numpy(channels)
     if per_channel:
         return channels_noise(channels, step) * scale
-    return noise_of_channels(channels, step) * scale
+    return _noise_of_all(channels, step, pixels) * scale
 
 
 def sampled(channels: Array) -> tuple[Array, int]:
@@ -112,14 +114,23 @@ def sampled(channels: Array) -> tuple[Array, int]:
     return mosaic(channels, side, step)
 
 
-def noise_of_channels(channels: np.ndarray, step: int = 1) -> float:
+def _noise_of_all(channels: np.ndarray, step: int, whole: Array) -> float:
     """Return one standard deviation of the noise of all channels, in their units."""
+    planes = planes_noise(channels, step)
+    smoothed = are_smoothed(channels, planes, planes[:1]) and are_smoothed(
+        channels, planes, channels_noise(channels, step)
+    )
+    return float(planes[0] if smoothed and are_halved(whole) else np.median(planes))
+
+
+def planes_noise(channels: np.ndarray, step: int = 1) -> np.ndarray:
+    """Return the noise of brightness, and of orthonormal differences of channels."""
     bad = np.zeros(channels.shape[1:], dtype=bool)
     for channel in channels:
         bad |= saturated(channel)
     basis = brightness_basis(len(channels))
     planes = (mixed(basis[c : c + 1], channels)[0] for c in range(len(channels)))
-    return float(np.median([plane_noise(plane, bad, step) for plane in planes]))
+    return np.array([plane_noise(plane, bad, step) for plane in planes])
 
 
 def channels_noise(channels: np.ndarray, step: int = 1) -> np.ndarray:
