@@ -185,7 +185,7 @@ for name, labels in {"subspaces": doubtful.labels_, "k-means": compact}.items():
 # certainty      what to do
 # ============== ===========================================================
 # .8 or more     Use the labels.
-# .6 to .8       Use labels with a high confidence, look at the other rows.
+# .6 to .8       If the number is settled, use labels of high confidence.
 # .3 to .6       Try another scaling or number of clusters, and k-means.
 # less than .3   This is no union of subspaces. Use another method.
 # ============== ===========================================================

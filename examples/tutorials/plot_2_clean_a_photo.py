@@ -62,9 +62,8 @@ print(f"estimated noise: {estimate_noise(noisy):.3f}")
 
 # %%
 # The unit is that of the picture: .1 is 10 % of the way from black to white. If the estimate is far
-# below .008, which is 2 of 255 levels of gray, there is not much to clean, unless the picture was a
-# JPEG. Compression hides noise from the estimate. If you see noise, give the level yourself, such
-# as ``denoise_image(noisy, 0.04)`` for 10 levels.
+# below .008, which is 2 of 255 levels of gray, there is not much to clean. A JPEG is an exception:
+# compression hides noise. Give the level yourself, such as ``denoise_image(noisy, 0.04)``.
 #
 # 2. Remove the noise
 # -------------------
@@ -94,8 +93,7 @@ for preset, result in results.items():
 
 # %%
 # The error is less than half of what it was, and the presets differ little. Take ``"fast"`` for
-# many pictures or a first look. Otherwise keep the default, ``"balanced"``. ``"best"`` takes the
-# longest time, and is hardly better.
+# many pictures. Otherwise keep the default, ``"balanced"``.
 #
 # 3. How good is the result, without the clean picture?
 # -----------------------------------------------------
@@ -165,16 +163,15 @@ for name, found in {
     print(f"error of missing pixels, {name}: {missed:.3f}")
 
 # %%
-# With your own picture you can measure this too. Hide some more pixels that you do have, fill all,
-# and compare. Here we hide another tenth.
+# With your own picture, hide another tenth of the pixels, fill all, and compare.
 hidden = ~mask & (rng.random(mask.shape) < 0.1)
 again = inpaint_image(scratched, mask | hidden, preset="fast")
 measured = np.sqrt(np.mean((again - clean)[hidden] ** 2))
 print(f"error of hidden pixels: {measured:.3f}")
 
 # %%
-# The hidden pixels say nearly the same as the truth. A large missing part, such as a whole object,
-# becomes smooth: the function does not invent what nobody has seen.
+# The hidden pixels say nearly the same as the truth. A large missing part becomes smooth: nothing
+# is invented.
 #
 # If a picture is noisy *and* has missing pixels, fill it first, then remove the noise.
 #

@@ -36,7 +36,7 @@ def test_a_sure_partition():
     assert "about one label in 200 was wrong" in lines[2]
     assert lines[2].endswith("The labels come from the consensus of all graphs.")
     assert lines[3] == "1 of 2 graphs agree with the result: angles. The others: neighbours."
-    assert "at least 0.95, nine in ten of at least 0.95" in lines[4]
+    assert "at least 0.95; one in ten has 0.95 or less." in lines[4]
     assert lines[5] == "No sample has a confidence below .5."
     assert lines[6] == "Next: use the labels."
 

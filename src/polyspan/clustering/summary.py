@@ -133,8 +133,8 @@ def _members(fitted: Fitted) -> str:
 def _confidence(fitted: Fitted) -> str:
     low, middle = np.quantile(fitted.confidence, [0.1, 0.5])
     return (
-        f"Half of the samples have a confidence of at least {middle:.2f}, nine in ten of at least "
-        f"{low:.2f}."
+        f"Half of the samples have a confidence of at least {middle:.2f}; one in ten has {low:.2f} "
+        "or less."
     )
 
 
