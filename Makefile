@@ -17,6 +17,8 @@ OUT := build/reproduction
 N := 20000
 SEED := 1
 CASE :=
+# More arguments of pytest for `make test`.
+ARGS :=
 # What `make quick` runs: the mathematics of every family, and what holds the tree together.
 QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py tests/union/test_affine.py \
 	tests/union/solve tests/kernel/test_solve.py tests/kernel/test_functions.py tests/mixture/_solve \
@@ -35,7 +37,7 @@ help:
 	@echo "make test          all tests"
 	@echo "make coverage      all tests, with coverage: at least 95 % (half of the time again)"
 	@echo "make test-floor    all tests, with the lowest versions that pyproject.toml allows"
-	@echo "make lint          ruff and mypy"
+	@echo "make lint          ruff, mypy, and whether ARCHITECTURE.md counts right"
 	@echo "make torch         adds PyTorch to the environment, for the tests that need it"
 	@echo "make fuzz N=20000 SEED=1   drawn calls of every estimator, or CASE=17 alone"
 	@echo "make mutants       changes the solvers in 300 small ways: do the tests notice? (hours)"
@@ -57,7 +59,7 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 coverage: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --cov --cov-report=term-missing:skip-covered
@@ -80,6 +82,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/visits.py --check
 
 torch: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==$(TORCH)"

@@ -1,4 +1,4 @@
-"""Where the tests find real data, and which examples in docstrings need them."""
+"""Where the tests find real data, and which tests another run has skipped."""
 
 import os
 from importlib.util import find_spec
@@ -47,3 +47,44 @@ def pytest_runtest_setup(item):
     """Skip the examples of loaders where their data are missing."""
     if isinstance(item, pytest.DoctestItem) and item.name in EXAMPLES:
         find_or_skip(EXAMPLES[item.name])
+
+
+def pytest_addoption(parser):
+    """Let one run list the tests that it skips, and another run those alone."""
+    group = parser.getgroup("polyspan")
+    group.addoption("--list-skipped", metavar="FILE", help="write the names of skipped tests")
+    group.addoption("--only-listed", metavar="FILE", help="run the tests of such a file alone")
+
+
+class ListOfSkipped:
+    """Write the names of all tests that a run has skipped, at its end."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.skipped = set()
+
+    def pytest_runtest_logreport(self, report):
+        """Note a skipped test; pytest calls one that fails as expected skipped too."""
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.skipped.add(report.nodeid)
+
+    def pytest_sessionfinish(self):
+        """Write the file."""
+        self.path.write_text("".join(f"{name}\n" for name in sorted(self.skipped)), "utf-8")
+
+
+def pytest_configure(config):
+    """Listen to the reports of all workers, where a list is asked for."""
+    path = config.getoption("--list-skipped")
+    if path and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(ListOfSkipped(path))
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep the tests of a list alone, where there is one."""
+    path = config.getoption("--only-listed")
+    if not path:
+        return
+    listed = set(Path(path).read_text("utf-8").splitlines())
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in listed])
+    items[:] = [item for item in items if item.nodeid in listed]

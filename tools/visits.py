@@ -1,14 +1,18 @@
 """Count the files and functions that a call visits: `python tools/visits.py`, with -v their names.
 
-It prints the table of ARCHITECTURE.md. Functions of `arrays` and `geometry` are not counted, nor
-are lambdas and comprehensions.
+It prints the table of ARCHITECTURE.md; `--write` puts it there, and `--check` fails where the page
+says something else. Functions of `arrays` and `geometry` are not counted, nor are lambdas and
+comprehensions.
 """
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,11 +24,14 @@ from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.images import denoise_image
 
 ROOT = Path(polyspan.__file__).parent
+PAGE = Path(__file__).parents[1] / "ARCHITECTURE.md"
+HEAD = "| | files | functions | steps between files | own classes above |\n|---|---|---|---|---|\n"
 
 
-def counted_file(frame: FrameType | None) -> str:
-    """Return the polyspan file of a frame, or an empty text if the frame is not counted."""
-    path = Path("" if frame is None else frame.f_code.co_filename)
+@cache
+def counted_file(name: str) -> str:
+    """Return a file's path below polyspan, or an empty text if the file is not counted."""
+    path = Path(name)
     file = str(path.relative_to(ROOT)) if ROOT in path.parents else ""
     return "" if file == "arrays.py" or file.startswith("geometry") else file
 
@@ -39,11 +46,13 @@ def visited(run: Callable[[], Any]) -> tuple[dict[str, set[str]], int]:
     steps: set[tuple[str, str]] = set()
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        file = counted_file(frame)
-        if event != "call" or not file or frame.f_code.co_name.startswith("<"):
+        if event != "call" or frame.f_code.co_name.startswith("<"):
+            return
+        file = counted_file(frame.f_code.co_filename)
+        if not file:
             return
         found.setdefault(file, set()).add(frame.f_code.co_qualname)
-        caller = counted_file(frame.f_back)
+        caller = counted_file(frame.f_back.f_code.co_filename) if frame.f_back else ""
         if caller and caller != file:
             steps.add((caller, file))
 
@@ -85,20 +94,44 @@ def own_classes(kind: type) -> int:
     return sum(base.__module__.startswith("polyspan") for base in kind.__mro__[1:])
 
 
-def main() -> None:
-    """Print the table."""
-    warnings.simplefilter("ignore")
-    print(
-        "| | files | functions | steps between files | own classes above |\n|---|---|---|---|---|"
-    )
+def table(verbose: bool = False) -> str:
+    """Return the table of all calls; if verbose, the functions of each below its row."""
+    rows = HEAD
     for name, (run, kind) in calls().items():
         found, steps = visited(run)
         functions = sum(len(names) for names in found.values())
         above = "" if kind is None else str(own_classes(kind))
-        print(f"| {name} | {len(found)} | {functions} | {steps} | {above} |")
-        if "-v" in sys.argv:
-            for file, names in found.items():
-                print(f"    {file}: {', '.join(sorted(names))}")
+        rows += f"| {name} | {len(found)} | {functions} | {steps} | {above} |\n"
+        if verbose:
+            rows += "".join(f"    {file}: {', '.join(sorted(found[file]))}\n" for file in found)
+    return rows
+
+
+def with_table(page: str, new: str) -> str:
+    """Return the text of a page with a new table in place of its own."""
+    found = re.search(re.escape(HEAD) + r"(\|.*\|\n)*", page)
+    if found is None:
+        raise SystemExit(f"{PAGE.name} has no table that begins with\n{HEAD}")
+    return page[: found.start()] + new + page[found.end() :]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table, write it to the page, or compare the page with it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-v", "--verbose", action="store_true", help="name the functions")
+    parser.add_argument("--write", action="store_true", help="put the table into the page")
+    parser.add_argument("--check", action="store_true", help="fail where the page differs")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    page = PAGE.read_text(encoding="utf-8")
+    with_table(page, HEAD)  # before it is counted
+    new = table(options.verbose and not (options.write or options.check))
+    if options.write:
+        PAGE.write_text(with_table(page, new), encoding="utf-8")
+    elif options.check and with_table(page, new) != page:
+        raise SystemExit(f"{PAGE.name} is not true; python tools/visits.py --write writes\n{new}")
+    else:
+        print(new, end="")
 
 
 if __name__ == "__main__":

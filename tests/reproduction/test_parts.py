@@ -104,8 +104,11 @@ def test_real_data(needs_data):
     assert half.shape == other.shape == (96, 2016)
 
 
-def test_selections_do_not_overlap():
-    train, labels, left = select({"draw": 1, "size": "full"}, STAND_INS, (0, 4))
+@pytest.mark.parametrize("data", [REAL, STAND_IN])
+def test_selections_do_not_overlap(data, needs_data):
+    if data == REAL:
+        needs_data("usps")
+    train, labels, left = select({"draw": 1, "size": "full", "data": data}, STAND_INS, (0, 4))
     assert len(train) == len(labels)
     assert not {x.tobytes() for x in train} & {x.tobytes() for x in left}
 
