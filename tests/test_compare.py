@@ -55,10 +55,13 @@ def test_bases_of_another_shape_are_not_compared():
     assert result.rows[0]["error"] is None
 
 
-def test_progress_and_figure(capsys):
+def test_progress_and_figure(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws bars on terminals alone
     models = [MiCUSaL(2, 3, random_state=0), ThresholdingSubspaceClustering(2, 3), Failing()]
     result = compare(DATA.X, models, progress=True, **TRUTH)
-    assert capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "compare: Failing" in shown.err
+    assert shown.out == ""
     axes = result.plot()
     assert len(axes) == 4
     assert [text.get_text() for text in axes[0].get_yticklabels()] == [

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import wraps
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn import config_context, get_config
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context
 from sklearn.cluster._spectral import cluster_qr
 from sklearn.utils._array_api import _is_numpy_namespace as is_numpy_namespace
 from sklearn.utils._array_api import get_namespace, get_namespace_and_device
@@ -30,6 +31,8 @@ from sklearn.utils.metaestimators import available_if as silent_available_if
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import _check_n_features as check_n_features
+
+from polyspan._bars import asked, job_of_fit
 
 __all__ = [
     "CallbackSupportMixin",
@@ -122,6 +125,25 @@ def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]],
     `check` raises an error that says why a model lacks the method.
     """
     return lambda method: _Explained(check, method)
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Any:
+    """Return scikit-learn's decorator of fits; these also show a bar where one was asked for."""
+    checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+
+    def decorate(fit: Any) -> Any:
+        inner = checked(fit)
+
+        @wraps(fit)
+        def fit_with_bar(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            if not asked():
+                return inner(estimator, *args, **kwargs)
+            with job_of_fit(estimator):
+                return inner(estimator, *args, **kwargs)
+
+        return fit_with_bar
+
+    return decorate
 
 
 def plain_settings(X: Any = None) -> AbstractContextManager[None]:

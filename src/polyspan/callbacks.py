@@ -1,4 +1,4 @@
-"""A callback that prints how a fit goes on. Needs scikit-learn 1.9."""
+"""Watch long work: a bar for every job, and a callback that prints how a fit goes on."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, TextIO
 import sklearn
 from joblib.parallel import get_active_backend
 
+from polyspan._bars import ask
 from polyspan._sklearn import Interval, ProgressBar, check_parameters
 
-__all__ = ["PrintProgress"]
+__all__ = ["PrintProgress", "show_progress"]
 
 #: Fitted attributes that are printed at the end of a fit, where an estimator has them.
 AT_THE_END = ("objective_", "log_likelihood_", "certainty_")
@@ -19,6 +20,52 @@ NOT_SENT = (
     "PrintProgress(file=…) cannot be sent to other processes, which would write to a copy of the "
     "file: leave file=None, or set n_jobs=1"
 )
+
+
+class show_progress:  # noqa: N801 - used as a function or in a `with` statement, as joblib's
+    """Show a progress bar for all long work: in the block of a `with` statement, or from now on.
+
+    Every job has a line: the `fit` of every estimator, `denoise_image`, `inpaint_image`,
+    `compare`, `choose_size`, `choose_by_noise`, `batch.fit_micusal` and `sample_imputations`. Jobs
+    within a job, such as the fits of `compare`, have lines of their own, and work of less than a
+    third of a second has none. The lines disappear when the work ends. Results are the same with
+    and without.
+
+    Parameters
+    ----------
+    shown : bool, default=True
+        False: show no bars from now on, or in the block.
+
+    See Also
+    --------
+    PrintProgress : lines of text, for log files.
+
+    Notes
+    -----
+    Needs rich (`pip install rich`). A terminal shows the lines on its standard error, a notebook
+    below its cell. Where the standard error is a file, nothing is written. The setting holds for
+    all threads of the process, and not for other processes.
+
+    Examples
+    --------
+    >>> from polyspan import MiCUSaL
+    >>> from polyspan.callbacks import show_progress
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> X = make_union_of_subspaces((40, 40), n_features=20, subspace_dim=2, random_state=0).X
+    >>> with show_progress():
+    ...     model = MiCUSaL(2, 2, random_state=0).fit(X)
+    """
+
+    def __init__(self, shown: bool = True) -> None:
+        check_parameters("show_progress", shown=(shown, ["boolean"]))
+        self._before = ask(shown)
+
+    def __enter__(self) -> None:
+        """Do nothing: bars are shown since the call."""
+
+    def __exit__(self, *error: Any) -> None:
+        """Show bars again, or no longer, as before the call."""
+        ask(self._before)
 
 
 class PrintProgress:
@@ -41,8 +88,8 @@ class PrintProgress:
 
     Notes
     -----
-    It follows scikit-learn's protocol of callbacks. `sklearn.callback.ProgressBar` shows a bar
-    instead.
+    It follows scikit-learn's protocol of callbacks and needs scikit-learn 1.9. `show_progress`
+    shows bars instead.
 
     Examples
     --------

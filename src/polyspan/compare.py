@@ -19,6 +19,7 @@ from polyspan.metrics import (
     relative_reconstruction_error,
 )
 from polyspan.progress import progress_bar
+from polyspan.summaries import card, table_html
 
 #: What can be measured, in the order of the columns; for all of them lower is better.
 MEASURES = ("seconds", "label_error", "d_avg", "reconstruction_error")
@@ -82,6 +83,21 @@ class Comparison:
             lines.append(" ".join([f"{row['method']:{width}s}", *(f"{c:>20s}" for c in cells)]))
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook; the lowest value of each measure is bold."""
+        names = self.measures
+        failed = any(row["error"] is not None for row in self.rows)
+        least = {
+            name: min(row[name] for row in self.rows if row[name] is not None) for name in names
+        }
+        body, best = [], set()
+        for i, row in enumerate(self.rows):
+            cells = ["–" if row[name] is None else f"{row[name]:.4g}" for name in names]
+            body.append([row["method"], *cells, *([row["error"] or ""] if failed else [])])
+            best |= {(i, j) for j, name in enumerate(names, 1) if row[name] == least[name]}
+        head = ["method", *(name.replace("_", " ") for name in names), *(["error"] * failed)]
+        return card(table_html(head, body, best), "<p>Bold: the lowest, which is best.</p>")
+
 
 def compare(
     X: Any,
@@ -144,10 +160,11 @@ def compare(
         if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
             raise TypeError(f"methods holds {estimator!r} ({name}), which is no estimator")
     rows = []
-    with progress_bar(progress, len(named), "compare", kept=True) as advance:
+    with progress_bar(progress, len(named), "compare") as advance:
         for name, estimator in named:
+            advance(f"compare: {name}", advance=0)
             rows.append(_measure(name, estimator, X, labels, bases, X_clean))
-            advance(name)
+            advance()
     return Comparison(rows)
 
 

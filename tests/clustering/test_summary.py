@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from polyspan.clustering import SubspaceClustering
-from polyspan.clustering.summary import Fitted, level, summarise
+from polyspan.clustering.summary import Fitted, level, short_summary, summarise
 
 LABELS = np.repeat([0, 1], [30, 10])
 
@@ -35,7 +35,7 @@ def test_a_sure_partition():
     assert lines[2].startswith("The certainty is high: 0.90 of 1. ")
     assert "about one label in 200 was wrong" in lines[2]
     assert lines[2].endswith("The labels come from the consensus of all graphs.")
-    assert lines[3] == "1 of 2 graphs agree with the result: angles. The others: neighbours."
+    assert lines[3] == "1 of 2 graphs agree with the result."
     assert "at least 0.95; one in ten has 0.95 or less." in lines[4]
     assert lines[5] == "No sample has a confidence below .5."
     assert lines[6] == "Next: use the labels."
@@ -124,3 +124,23 @@ def test_the_method():
     longer = model.summary(X)
     assert longer.startswith(f"{text}\n\nSubspaceClustering: 2 subspaces of 8 features, of dim")
     assert "60 samples given, 30 in each." in longer
+
+
+def test_what_a_notebook_shows():
+    confidence = np.full(40, 0.9)
+    confidence[[35, 7, 36]] = 0.2
+    evidence = np.array([1.0, 0.2, 0.7])
+    shown = short_summary(fitted(0.68, confidence, given=False, evidence=evidence))
+    facts = dict(shown.facts)
+    assert facts["Clusters"] == "2 (found, not settled)"
+    assert (facts["Sizes"], facts["Dimensions"]) == ("30, 10", "3, 5")
+    assert facts["Certainty"] == "fair: 0.68 of 1"
+    assert facts["Graphs"] == "1 of 2 agree with the result"
+    assert facts["Unsure samples"] == "3 with a confidence below .5"
+    assert facts["Next"].startswith("give n_clusters if you know it")
+    assert shown.table["samples"].tolist() == [30, 10]
+    assert shown.table["unsure_samples"].tolist() == [1, 2]
+    one = Fitted(np.zeros(40, int), np.ones(40), 1.0, "one cluster", np.array([3]), {})
+    assert short_summary(one).facts == (
+        ("Clusters", "1 (given)"), ("Sizes", "40"), ("Dimensions", "3"),
+    )  # fmt: skip

@@ -24,8 +24,15 @@ from polyspan import (
     SubspaceClustering,
     SubspaceImputer,
     SubspaceMixture,
+    SubspaceOutlierDetector,
     load_model,
     save_model,
+)
+from polyspan.baselines import (
+    GROUSE,
+    BlockSparseDictionary,
+    KernelKMeans,
+    ThresholdingSubspaceClustering,
 )
 from polyspan.callbacks import PrintProgress
 from polyspan.datasets import make_union_of_subspaces
@@ -271,6 +278,11 @@ def test_several_starts_have_numbers(capsys):
         (MCKUSaL(3, 2, random_state=0), "objective", "objective"),
         (SubspaceClustering(3, random_state=0), "gap", "certainty"),
         (SubspaceImputer(random_state=0), "at most", "fitted"),
+        (SubspaceOutlierDetector(), "at most", "fitted"),
+        (KernelKMeans(3, n_init=1, random_state=0), "at most", "fitted"),
+        (GROUSE(2, random_state=0), "at most", "fitted"),
+        (BlockSparseDictionary(3, 2, n_init=1, random_state=0), "at most", "fitted"),
+        (ThresholdingSubspaceClustering(3, 2), "at most", "fitted"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -58,7 +58,7 @@ def test_the_words():
     assert len({len(line) for line in lines}) == 1
     html = summary._repr_html_()
     assert html.count("<tr>") == 4
-    assert "<th>smallest angle</th>" in html
+    assert ">smallest angle</th>" in html
 
 
 def test_without_samples_it_uses_what_the_fit_has_stored():

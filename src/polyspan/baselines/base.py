@@ -14,10 +14,14 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import check_subspace_dim, warn_user
 from polyspan.kernel.starts import cluster_graph, least_eigenvectors
+from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import update_exactly
 from polyspan.union._solve.problem import prepare
 from polyspan.union.linear import LinearUnion
 from polyspan.union.looking import noise_variance
+
+#: Steps that a fit reports: the graph, its clusters, their subspaces.
+N_STEPS = 3
 
 
 def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
@@ -143,12 +147,16 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         if self.n_subspaces is not None and self.n_subspaces > len(X):
             raise ValueError(f"n_subspaces={self.n_subspaces} is larger than n_samples={len(X)}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        progress = FitProgress(self, X, y, 1, N_STEPS)
+        tick = progress.ticker()
         graph = self._affinity(unit_rows(X), seed)
+        tick()
         n_subspaces = self.n_subspaces
         if n_subspaces is None:
             most = self._most_clusters(len(X))
             n_subspaces = estimate_n_clusters(graph, most, seed) if most > 0 else 1
         self.labels_, n_components = spectral_labels(graph, n_subspaces, seed, self.assign_labels)
+        tick()
         self._warn_about_graph(graph, n_components, n_subspaces)
         self.affinity_ = graph
         self.n_subspaces_ = n_subspaces
@@ -156,6 +164,9 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             X, self.labels_, n_subspaces, self.subspace_dim, center=self.center
         )
         self.noise_variance_ = noise_variance(self, X)
+        tick()
+        progress.end_start(0)
+        progress.end()
         return self
 
     def _warn_about_graph(

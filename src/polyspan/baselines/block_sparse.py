@@ -15,6 +15,7 @@ from polyspan._sklearn import Interval, fit_context, plain_settings
 from polyspan.arrays import limit_threads, pass_work
 from polyspan.checks import check_subspace_dim
 from polyspan.geometry import draw_bases
+from polyspan.progress import FitProgress
 from polyspan.union.linear import LinearUnion
 from polyspan.union.looking import noise_variance
 
@@ -215,7 +216,8 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         rng = check_random_state(self.random_state)
         Y = np.asarray(X, dtype=np.float64)
         with limit_threads(pass_work(n, m, self.n_subspaces * self.subspace_dim), self.n_init):
-            runs = [self._run(Y, rng) for _ in range(self.n_init)]
+            progress = FitProgress(self, X, y, self.n_init, self.max_iter)
+            runs = [self._run(Y, rng, progress, k) for k in range(self.n_init)]
             error, dictionary, codes, n_iter = min(runs, key=lambda run: run[0])
             self.bases_ = self._subspaces(Y, dictionary, codes).astype(X.dtype)
         self.mean_ = np.zeros(m, dtype=X.dtype)
@@ -223,10 +225,11 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.block_sizes_ = [len(block) for block in dictionary.blocks]
         self.labels_ = self._nearest(X)
         self.noise_variance_ = noise_variance(self, X)
+        progress.end()
         return self
 
     def _run(
-        self, X: np.ndarray, rng: np.random.RandomState
+        self, X: np.ndarray, rng: np.random.RandomState, progress: FitProgress, number: int
     ) -> tuple[float, BlockDictionary, np.ndarray, int]:
         """Alternate between blocks, codes and atoms from one start."""
         m, n_atoms = X.shape[1], self.n_subspaces * self.subspace_dim
@@ -237,6 +240,7 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         best: tuple[float, BlockDictionary, np.ndarray, int] | None = None
         stale = 0
         n_nonzero = min(self.n_blocks * self.subspace_dim, m, n_atoms)
+        tick = progress.ticker(number)
         for step in range(1, self.max_iter + 1):
             with plain_settings():
                 sparse = orthogonal_mp_gram(
@@ -253,8 +257,10 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
             stale = 0 if lower else stale + 1
             if best is None or error < best[0]:
                 best = (error, dictionary, codes, step)
+            tick()
             if stale >= PATIENCE:
                 break
+        progress.end_start(number)
         assert best is not None
         return best
 

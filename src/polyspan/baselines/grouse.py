@@ -12,6 +12,7 @@ from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import check_columns_observed, check_subspace_dim, warn_left_out
 from polyspan.data.missing import Holes, observed_mean
 from polyspan.geometry import draw_bases
+from polyspan.progress import FitProgress
 from polyspan.union.linear import LinearUnion
 from polyspan.union.looking import noise_variance
 from polyspan.union.robust import RobustMiCUSaL
@@ -115,11 +116,17 @@ class GROUSE(LinearUnion):
         learned = holes.n_observed > self.subspace_dim
         warn_left_out(np.flatnonzero(~learned), len(X), self.subspace_dim)
         basis = draw_bases((X.shape[1], self.subspace_dim), rng)
+        progress = FitProgress(self, X, y, 1, self.n_sweeps)
+        tick = progress.ticker()
         for t in range(1, self.n_sweeps + 1):
             order = rng.permutation(np.flatnonzero(learned))
             basis = self._pass(basis, X - mean, holes, order, t)
+            tick()
         self.mean_, self.n_seen_ = mean, 0
-        return self._store(basis, learned, X)
+        self._store(basis, learned, X)
+        progress.end_start(0)
+        progress.end()
+        return self
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> Self:

@@ -11,14 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan._sklearn import Interval, fit_context
+from polyspan._sklearn import CallbackSupportMixin, Interval, fit_context
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.weights import check_weights
 from polyspan.inputs import naming_columns, require_numpy
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, check_kernel_matrix, kernel_of
+from polyspan.progress import FitProgress
+from polyspan.summaries import Summary, html_with_summary, listed, without_words
 
 
-class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """K-means in the feature space of a kernel, from k-means++ starts.
 
     Parameters
@@ -121,7 +123,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         kernel = kernel_of(self)
         G = check_kernel_matrix(X if kernel is None else kernel(X), self.kernel)
         rng = check_random_state(self.random_state)
-        results = [self._run(G, weights, rng) for _ in range(self.n_init)]
+        progress = FitProgress(self, X, y, self.n_init, self.max_iter)
+        results = [self._run(G, weights, rng, progress, k) for k in range(self.n_init)]
         inertia, labels, n_iter, converged = min(results, key=lambda result: result[0])
         self.labels_, self.inertia_, self.n_iter_ = labels, inertia, n_iter
         self._fitted_kernel = kernel
@@ -132,6 +135,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 f"labels did not converge in max_iter={self.max_iter} iterations: raise max_iter",
                 ConvergenceWarning,
             )
+        progress.end()
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -152,6 +156,27 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         K = X if self._fitted_kernel is None else self._fitted_kernel(X, self._X_fit)
         return np.asarray((self._mean_squares - 2.0 * K @ self._means).argmin(axis=1))
 
+    def summary(self) -> Summary:
+        """Return in words what was found.
+
+        Returns
+        -------
+        Summary
+            Sentences; `print` shows them as text.
+        """
+        check_is_fitted(self)
+        sizes = np.bincount(self.labels_, minlength=self.n_clusters)
+        facts = (
+            ("Clusters", str(len(sizes))),
+            ("Sizes", listed(sizes)),
+            ("Inertia", f"{self.inertia_:.4g}"),
+            ("Iterations of the best start", str(self.n_iter_)),
+        )
+        return Summary(tuple(f"{name}: {value}." for name, value in facts), facts=facts)
+
+    _short_summary = without_words
+    _html_repr = html_with_summary  # of scikit-learn, for notebooks
+
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
         refuse_lazy(self, X)
         require_numpy(type(self).__name__, X=X)
@@ -159,13 +184,19 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
 
     def _run(
-        self, G: np.ndarray, weights: np.ndarray | None, rng: np.random.RandomState
+        self,
+        G: np.ndarray,
+        weights: np.ndarray | None,
+        rng: np.random.RandomState,
+        progress: FitProgress,
+        number: int,
     ) -> tuple[float, np.ndarray, int, bool]:
         """Run Lloyd's iteration on kernel values from one start."""
         diagonal = np.diag(G)
         counts = np.ones(len(G)) if weights is None else weights
         labels = self._plus_plus(G, weights, rng)
         before, step, converged = np.inf, 0, False
+        tick = progress.ticker(number)
         while step < self.max_iter and not converged:
             step += 1
             means, products, squares = self._centres(G, labels, weights)
@@ -183,6 +214,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             small = before - inertia < self.tol * inertia
             converged = bool(np.array_equal(new_labels, labels) or small)
             labels, before = new_labels, inertia
+            tick()
+        progress.end_start(number)
         return inertia, labels, step, converged
 
     def _sizes(self, labels: np.ndarray, counted: np.ndarray) -> np.ndarray:

@@ -21,9 +21,10 @@ from polyspan.clustering.duplicates import distinct_samples, with_copies
 from polyspan.clustering.exemplars import Exemplars, extend
 from polyspan.clustering.members import EXTRA, member_graphs, most_members
 from polyspan.clustering.number import candidate_graphs, evidence
-from polyspan.clustering.summary import Fitted, summarise
+from polyspan.clustering.summary import Fitted, short_summary, summarise
 from polyspan.clustering.verdict import UNSURE, complaints, verdict
 from polyspan.progress import FitProgress
+from polyspan.summaries import Summary
 from polyspan.union.linear import LinearUnion
 from polyspan.union.looking import noise_variance
 
@@ -329,11 +330,14 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         -------
         str
             Some lines: number, sizes and dimensions of the clusters, the certainty and what it is
-            worth, which graphs agree, which samples are unsure.
+            worth, how many graphs agree, which samples are unsure.
         """
         check_is_fitted(self, "bases_")
         text = summarise(Fitted.of(self))
         return text if X is None else f"{text}\n\n{super().summary(X)}"
+
+    def _short_summary(self) -> Summary:
+        return short_summary(Fitted.of(self))
 
     def _predict_others(
         self, X: np.ndarray, chosen: np.ndarray, coordinates: Coordinates, copies: np.ndarray | None

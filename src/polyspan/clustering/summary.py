@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from polyspan.arrays import to_numpy
 from polyspan.checks import first_ten
+from polyspan.summaries import Summary, listed
 
 #: A graph agrees with the result from this adjusted Rand index on.
 AGREES = 0.8
@@ -58,11 +59,57 @@ class Fitted:
 
 def summarise(fitted: Fitted) -> str:
     """Return some lines about the clusters, how sure they are, and what to do next."""
+    return "\n".join(_sentences(fitted))
+
+
+def short_summary(fitted: Fitted) -> Summary:
+    """Return the same sentences with the sizes and the certainty, for a notebook."""
+    facts = tuple(_facts(fitted))
+    if len(fitted.dims) == 1:
+        return Summary(tuple(_sentences(fitted)), facts=facts)
+    return Summary(tuple(_sentences(fitted)), _table(fitted), facts)
+
+
+def _sentences(fitted: Fitted) -> list[str]:
     lines = [_clusters(fitted), _number(fitted)]
     if len(fitted.dims) > 1:
         lines += [_certainty(fitted), _members(fitted), _confidence(fitted), _unsure(fitted)]
         lines += [f"Next: {_advice(fitted)}"]
-    return "\n".join(line for line in lines if line)
+    return [line for line in lines if line]
+
+
+def _facts(fitted: Fitted) -> Iterator[tuple[str, str]]:
+    """Yield the sizes and the certainty, as names and values."""
+    n_clusters = len(fitted.dims)
+    how = "given" if fitted.number_given else "found"
+    if _open_number(fitted):
+        how += ", not settled"
+    yield "Clusters", f"{n_clusters} ({how})"
+    yield "Sizes", listed(np.bincount(fitted.labels, minlength=n_clusters))
+    yield "Dimensions", listed(fitted.dims)
+    if n_clusters == 1:
+        return
+    word, _ = level(fitted.certainty, fitted.number_given)
+    yield "Certainty", f"{word}: {fitted.certainty:.2f} of 1"
+    agreeing = _agreeing(fitted)
+    if agreeing is not None:
+        yield "Graphs", f"{agreeing.sum()} of {len(agreeing)} agree with the result"
+    n_unsure = int((fitted.confidence < UNSURE_SAMPLE).sum())
+    yield "Unsure samples", f"{n_unsure} with a confidence below .5"
+    yield "Next", _advice(fitted)
+
+
+def _table(fitted: Fitted) -> dict[str, np.ndarray]:
+    """Return sizes, dimension and confidence of every cluster."""
+    every = range(len(fitted.dims))
+    own = [fitted.confidence[fitted.labels == c] for c in every]
+    return {
+        "cluster": np.arange(len(fitted.dims)),
+        "samples": np.array([len(one) for one in own]),
+        "dimension": fitted.dims,
+        "median_confidence": np.array([np.median(one) if len(one) else np.nan for one in own]),
+        "unsure_samples": np.array([int((one < UNSURE_SAMPLE).sum()) for one in own]),
+    }
 
 
 def level(certainty: float, number_given: bool = True) -> tuple[str, str]:
@@ -80,8 +127,8 @@ def _clusters(fitted: Fitted) -> str:
         return f"{n} samples are one cluster near a subspace of dimension {fitted.dims[0]}."
     sizes = np.bincount(fitted.labels, minlength=n_clusters)
     return (
-        f"{n} samples are in {n_clusters} clusters. Sizes: {_listed(sizes)}. Dimensions of their "
-        f"subspaces: {_listed(fitted.dims)}."
+        f"{n} samples are in {n_clusters} clusters. Sizes: {listed(sizes)}. Dimensions of their "
+        f"subspaces: {listed(fitted.dims)}."
     )
 
 
@@ -118,16 +165,20 @@ def _certainty(fitted: Fitted) -> str:
     return text + f"The labels come from {fitted.source}."
 
 
-def _members(fitted: Fitted) -> str:
-    """Say which graphs agree with the result. Not where only some samples were clustered."""
+def _agreeing(fitted: Fitted) -> np.ndarray | None:
+    """Tell which graphs agree with the result; None where only some samples were clustered."""
     names, labels = fitted.members["graph"], fitted.members["labels"]
     if not len(names) or labels.shape[1] != len(fitted.labels):
+        return None
+    return np.array([adjusted_rand_score(own, fitted.labels) >= AGREES for own in labels])
+
+
+def _members(fitted: Fitted) -> str:
+    """Say how many graphs agree with the result; `members_` has their names."""
+    agree = _agreeing(fitted)
+    if agree is None:
         return ""
-    agree = np.array([adjusted_rand_score(own, fitted.labels) >= AGREES for own in labels])
-    text = f"{int(agree.sum())} of {len(names)} graphs agree with the result"
-    if agree.all() or not agree.any():
-        return f"{text}."
-    return f"{text}: {'; '.join(names[agree])}. The others: {'; '.join(names[~agree])}."
+    return f"{int(agree.sum())} of {len(agree)} graphs agree with the result."
 
 
 def _confidence(fitted: Fitted) -> str:
@@ -182,10 +233,3 @@ def _advice(fitted: Fitted) -> str:
         f"{norms}. If the certainty stays very low, these data do not look like a union of "
         "subspaces: compare with k-means or HDBSCAN."
     )
-
-
-def _listed(values: np.ndarray) -> str:
-    """Return numbers as text; those that are all equal only once."""
-    if len(values) > 2 and len(set(values.tolist())) == 1:
-        return f"{values[0]} each"
-    return first_ten(values)

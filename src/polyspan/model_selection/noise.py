@@ -14,6 +14,7 @@ from sklearn.utils import check_array, check_random_state
 
 from polyspan._sklearn import Interval, check_parameters
 from polyspan.inputs import naming_columns, require_numpy
+from polyspan.progress import progress_bar
 
 
 @dataclass(frozen=True)
@@ -105,18 +106,22 @@ def choose_by_noise(
     drawn = rng.standard_normal(X.shape) / np.sqrt(X.shape[1])
     norms = np.einsum("nm,nm->n", X, X)
     norms = np.where(norms > 0, norms, 1.0)
-    table = []
-    for params in ParameterGrid(param_grid):
-        errors = np.zeros(len(X))
-        for train, test in splits:
-            model = clone(estimator).set_params(**params).fit(X[train])
-            for level in levels:
-                # An array, also of an estimator whose output is set to frames.
-                denoised = np.asarray(model.reconstruct(X[test] + np.sqrt(level) * drawn[test]))
-                squares = np.sum((denoised - X[test]) ** 2, axis=1)
-                errors[test] += squares / norms[test] / len(levels)
-        spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
-        table.append({"params": params, "error": float(errors.mean()), "standard_error": spread})
+    table, grid = [], list(ParameterGrid(param_grid))
+    with progress_bar(False, len(grid) * n_splits, "choose_by_noise") as advance:
+        for params in grid:
+            errors = np.zeros(len(X))
+            for train, test in splits:
+                model = clone(estimator).set_params(**params).fit(X[train])
+                for level in levels:
+                    # An array, also of an estimator whose output is set to frames.
+                    denoised = np.asarray(model.reconstruct(X[test] + np.sqrt(level) * drawn[test]))
+                    squares = np.sum((denoised - X[test]) ** 2, axis=1)
+                    errors[test] += squares / norms[test] / len(levels)
+                advance()
+            spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
+            table.append(
+                {"params": params, "error": float(errors.mean()), "standard_error": spread}
+            )
     tried = [row for row in table if not np.isnan(row["error"])]
     if not tried:
         raise ValueError("no setting of param_grid reconstructs the held-out samples: all are NaN")

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from polyspan.checks import warn_user
+from polyspan.summaries import card, facts_html, folded, records_html
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +61,8 @@ class SizeChoice:
         )
         return f"{len(answers)} seeds give {len(counts)} answers: {shown}"
 
-    def __repr__(self) -> str:
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """Return names, values and notes: what is printed, and shown in a notebook."""
         low, high = self.n_subspaces_range
         alone = "no other is as good" if low == high else f"{low} to {high} are about as good"
         if self.n_subspaces == 1:
@@ -69,18 +71,25 @@ class SizeChoice:
         next_best = "no other was tried"
         if math.isfinite(margin):
             next_best = f"BIC of the next best is {margin:.2%} worse"
-        rows = [
+        rows = []
+        for name, value, note in (
             ("n_subspaces", str(self.n_subspaces), alone),
             ("subspace_dim", str(self.subspace_dim), next_best),
             ("lam", f"{self.lam:g}", ""),
-        ]
-        lines = []
-        for name, value, note in rows:
+        ):
             notes = [text for text in (note, self.at_bound.get(name, "")) if text]
-            lines.append(f"{name:14s}{value:>6s}  {'; '.join(notes)}".rstrip())
-        lines += [f"{'seeds':14s}{len(self.seed_answers) or 1:6d}  {self.stability}"]
-        lines += [f"{'models tried':14s}{len(self.table):6d}"]
-        return "\n".join(lines)
+            rows.append((name, value, "; ".join(notes)))
+        rows.append(("seeds", str(len(self.seed_answers) or 1), self.stability))
+        rows.append(("models tried", str(len(self.table)), ""))
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        return "\n".join(f"{name:14s}{value:>6s}  {note}".rstrip() for name, value, note in rows)
+
+    def _repr_html_(self) -> str:
+        tried = folded("Every model that was tried", records_html(self.table))
+        return card(facts_html(self._rows()), tried)
 
     def warn(self) -> None:
         """Warn where the answer is a bound of its grid, or most seeds give other numbers."""

@@ -10,10 +10,19 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import Interval, StrOptions, check_parameters, fit_context
+from polyspan._sklearn import (
+    CallbackSupportMixin,
+    Interval,
+    StrOptions,
+    check_parameters,
+    fit_context,
+)
 from polyspan.checks import check_columns_observed, validate_samples
 from polyspan.data.prediction import as_samples
-from polyspan.outliers.learning import Columns, Ensemble, learn_ensemble
+from polyspan.outliers.learning import MOST_SETS, Columns, Ensemble, learn_ensemble
+from polyspan.outliers.summary import summary
+from polyspan.progress import FitProgress
+from polyspan.summaries import html_with_summary, without_words
 
 # With contamination="auto" a row is an outlier where the logarithm of its surprise is this many
 # standard deviations above the median of the training rows.
@@ -21,6 +30,7 @@ AUTO_DEVIATIONS = 3.0
 
 
 class SubspaceOutlierDetector(
+    CallbackSupportMixin,  # type: ignore[misc]
     OutlierMixin,  # type: ignore[misc]
     OneToOneFeatureMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
@@ -120,11 +130,16 @@ class SubspaceOutlierDetector(
         X = self._validate(X, reset=True)
         check_columns_observed(np.isnan(X))
         rng = check_random_state(self.random_state)
+        progress = FitProgress(self, X, y, 1, MOST_SETS)
         self._columns = Columns.of(X, self.standardize)
         self._center = self._columns.center
         T = self._columns.standardise(X)
-        self._ensemble: Ensemble | None = learn_ensemble(X, T, rng) if T.shape[1] else None
+        self._ensemble: Ensemble | None = None
+        if T.shape[1]:
+            self._ensemble = learn_ensemble(X, T, rng, progress.ticker())
         self.offset_ = self._offset(self._scores(X))
+        progress.end_start(0)
+        progress.end()
         return self
 
     def _offset(self, scores: np.ndarray) -> float:
@@ -208,12 +223,19 @@ class SubspaceOutlierDetector(
             were constant in `fit`. The sum of a row is minus its score. A frame where `set_output`
             asks for one.
         """
-        X = self._validate(X, reset=False, method="contributions")
+        return self._parts(self._validate(X, reset=False, method="contributions"))
+
+    def _parts(self, X: np.ndarray) -> np.ndarray:
+        """Return the contributions of the columns of checked rows."""
         T = self._columns.standardise(X)
         found = np.zeros(X.shape)
         if self._ensemble is not None:
             found[:, self._columns.used] = self._ensemble.judge_columns(X, T)
         return found
+
+    summary = summary
+    _short_summary = without_words
+    _html_repr = html_with_summary  # of scikit-learn, for notebooks
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what `contributions` returns, as `set_output` of scikit-learn's transformers.

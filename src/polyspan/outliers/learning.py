@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ N_FOLDS = 5
 N_PARTS, LEAST_PART, N_PARTITIONS = 3, 24, 2
 # Fraction of the training rows, the most surprising ones, from which these members do not learn.
 SUSPECTS = 0.05
+# Most sets of members that are learned: of the folds, and twice of the parts.
+MOST_SETS = N_FOLDS + 2 * N_PARTITIONS * N_PARTS
 # Most rows that a member learns from, and most of those that say what is usual to it.
 MOST_ROWS, MOST_HELD = 5000, 500
 # Columns share one unit where at least this fraction has the same range.
@@ -125,19 +128,27 @@ def row_keys(X: np.ndarray) -> np.ndarray:
     return keys.view(np.int64)
 
 
-def learn_ensemble(X: np.ndarray, T: np.ndarray, rng: np.random.RandomState) -> Ensemble:
-    """Learn the members from rows X, which are T when standardised; NaN where missing."""
+def learn_ensemble(
+    X: np.ndarray,
+    T: np.ndarray,
+    rng: np.random.RandomState,
+    tick: Callable[[], None] = lambda: None,
+) -> Ensemble:
+    """Learn the members from rows X, which are T when standardised; NaN where missing.
+
+    `tick` is called after each set of members.
+    """
     observed = ~np.isnan(T).all(axis=1)
     X, T = X[observed], T[observed]
     filled = complete(T, rng)
     fold = rng.permutation(len(T)) % min(N_FOLDS, len(T))
-    for_new = _learn_sets(T, filled, [fold != k for k in range(fold.max() + 1)], rng)
+    for_new = _learn_sets(T, filled, [fold != k for k in range(fold.max() + 1)], rng, tick)
     known = np.ones(len(T), dtype=bool)
-    own = _learn_from_parts(X, T, filled, known, rng)
+    own = _learn_from_parts(X, T, filled, known, rng, tick)
     n_suspects = int(SUSPECTS * len(T))
     if n_suspects:
         known[np.argsort(own.judge(X, T), kind="stable")[-n_suspects:]] = False
-        own = _learn_from_parts(X, T, filled, known, rng)
+        own = _learn_from_parts(X, T, filled, known, rng, tick)
     return Ensemble(
         for_new + own.sets,
         np.arange(len(for_new) + len(own.sets)) < len(for_new),
@@ -152,6 +163,7 @@ def _learn_from_parts(
     filled: np.ndarray,
     known: np.ndarray,
     rng: np.random.RandomState,
+    tick: Callable[[], None],
 ) -> Ensemble:
     """Learn sets that judge the training rows, from those that are `known`."""
     parts = [part & known for part in _parts(len(T), rng)]
@@ -159,7 +171,7 @@ def _learn_from_parts(
     judges = np.ones((len(keys), len(parts)), dtype=bool)
     for k, part in enumerate(parts):
         judges[places[part], k] = False
-    sets = _learn_sets(T, filled, parts, rng, judged=known)
+    sets = _learn_sets(T, filled, parts, rng, tick, judged=known)
     return Ensemble(sets, np.ones(len(sets), dtype=bool), keys, judges)
 
 
@@ -175,6 +187,7 @@ def _learn_sets(
     filled: np.ndarray,
     parts: list[np.ndarray],
     rng: np.random.RandomState,
+    tick: Callable[[], None],
     judged: np.ndarray | None = None,
 ) -> tuple[tuple[Member, ...], ...]:
     """Learn one set from each part of the rows; the others, if `judged`, say what is usual."""
@@ -189,6 +202,7 @@ def _learn_sets(
                 for number in numbers_for(len(rows))
             )
         )
+        tick()
     return tuple(sets)
 
 

@@ -171,7 +171,7 @@ class SubspaceImputer(ImputerResults):
                 n_fits=self.n_fits,
                 method=self.method,
                 rng=rng,
-                tick=_ticker(progress),
+                tick=progress.ticker(),
             )
         self._store_sizes(table)
         if is_frame(X):
@@ -197,7 +197,7 @@ class SubspaceImputer(ImputerResults):
         names = [self._features[j].name for j in table.used]
         model = self._model
         self.n_subspaces_, self.subspace_dim_ = 1, 0
-        self.column_errors_: dict[Any, float] = {}
+        self.column_errors_ = {}
         if model is not None:
             self.column_errors_ = dict(zip(names, model.errors.tolist(), strict=True))
             self.n_subspaces_, self.subspace_dim_ = model.sizes
@@ -231,20 +231,6 @@ class SubspaceImputer(ImputerResults):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _ticker(progress: FitProgress) -> Any:
-    """Return a function that reports one step of the fit to callbacks."""
-    monitor = progress.monitor(0, lambda _: {}, measure=None)
-    count = 0
-
-    def tick() -> None:
-        nonlocal count
-        if monitor is not None:
-            monitor(0, count, 0.0, None)
-        count += 1
-
-    return tick
 
 
 def _warn_about_skipped(features: tuple[Feature, ...]) -> None:

@@ -20,6 +20,8 @@ from polyspan._sklearn import (
     plain_settings,
 )
 from polyspan.data.prediction import as_samples
+from polyspan.progress import progress_bar
+from polyspan.summaries import html_with_summary, without_words
 from polyspan.tables.features import DISCRETE, Feature
 from polyspan.tables.filling import SubspaceModel, draw_missing
 from polyspan.tables.frames import (
@@ -32,6 +34,7 @@ from polyspan.tables.frames import (
 )
 from polyspan.tables.model import TableModel
 from polyspan.tables.reading import Table, read_table
+from polyspan.tables.summary import summary
 
 
 class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,8 +42,13 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
 
     _features: tuple[Feature, ...]
     _model: TableModel | SubspaceModel | None
+    column_errors_: dict[Any, float]
     indicator_: Any
     keep_empty_features: bool
+
+    summary = summary
+    _short_summary = without_words
+    _html_repr = html_with_summary  # of scikit-learn, for notebooks
 
     def transform(self, X: Any) -> Any:
         """Fill the missing entries; observed entries do not change.
@@ -94,11 +102,13 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         table = read_table(self, X, reset=False)
         rng = check_random_state(random_state)
         found = []
-        for _ in range(n_draws):
-            numbers = table.numbers
-            if self._model is not None and table.unfilled.any():
-                numbers = draw_missing(self._model, table.numbers, rng)
-            found.append(self._table_in_output(X, self._finished(X, table, numbers)))
+        with progress_bar(False, n_draws, "sample_imputations") as advance:
+            for _ in range(n_draws):
+                numbers = table.numbers
+                if self._model is not None and table.unfilled.any():
+                    numbers = draw_missing(self._model, table.numbers, rng)
+                found.append(self._table_in_output(X, self._finished(X, table, numbers)))
+                advance()
         return found
 
     def impute_std(self, X: Any) -> Any:

@@ -28,6 +28,7 @@ from polyspan.arrays import (
     to_numpy,
 )
 from polyspan.checks import check_device, warn_user
+from polyspan.progress import progress_bar
 from polyspan.union.batch_group import BatchFit, Starts, fit_group
 from polyspan.union.micusal import MiCUSaL
 from polyspan.union.plan import Plan, check_plan, sized_plan
@@ -145,11 +146,14 @@ def fit_micusal(
     columns = plan.n_starts * plan.n_columns
     size = max(1, min(n_problems, max_bytes // (n * columns * item_bytes(X))))
     size = math.ceil(n_problems / math.ceil(n_problems / size))  # groups of one size
-    with limit_threads(pass_work(n, m, columns), n_problems):
-        groups = [
-            fit_group(plan, float(lam), X, starts, which, max_bytes)
-            for which in row_slices(n_problems, size)
-        ]
+    groups = []
+    with (
+        limit_threads(pass_work(n, m, columns), n_problems),
+        progress_bar(False, n_problems, "fit_micusal") as advance,
+    ):
+        for which in row_slices(n_problems, size):
+            groups.append(fit_group(plan, float(lam), X, starts, which, max_bytes))
+            advance(advance=which.stop - which.start)
     fits, n_narrow, n_empty = zip(*groups, strict=True)
     fit = _joined(fits)
     _warn(plan, fit, sum(n_narrow), sum(n_empty))

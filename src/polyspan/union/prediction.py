@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from polyspan._sklearn import CallbackSupportMixin, available_if
 from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.data.prediction import by_blocks
-from polyspan.union.summary import summary
+from polyspan.summaries import html_with_summary
+from polyspan.union.summary import short_summary, summary
 
 
 def can_impute(model: UnionPrediction) -> bool:
@@ -120,6 +121,8 @@ class UnionPrediction(
         return -nearest * nearest
 
     summary = summary
+    _short_summary = short_summary
+    _html_repr = html_with_summary  # of scikit-learn, for notebooks
 
     @available_if(_has_memberships)
     def memberships(self, X: Any) -> Array:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,63 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan.arrays import to_numpy
 from polyspan.checks import first_ten
+from polyspan.summaries import Summary, counted, is_lazy, listed, without_words
 from polyspan.union.neighbours import Neighbours, nearness
 from polyspan.union.portrait import SURE, Portrait, dimensions_of, in_memory, unsure_samples
 
 if TYPE_CHECKING:
     from polyspan.union.prediction import UnionPrediction
-
-
-@dataclass(frozen=True, repr=False)
-class Summary:
-    """What a fitted model says: sentences, and a table with one row per subspace.
-
-    It prints as text; a notebook shows it as HTML.
-
-    Attributes
-    ----------
-    sentences : tuple of str
-    table : dict of arrays
-        One entry per column, each (n_subspaces,); ``pandas.DataFrame(summary.table)`` is a frame.
-    """
-
-    sentences: tuple[str, ...]
-    table: dict[str, np.ndarray]
-
-    def __str__(self) -> str:
-        return "\n".join([*self.sentences, "", *self._lines()])
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _cells(self) -> list[list[str]]:
-        columns = [[_name(name), *map(_cell, values)] for name, values in self.table.items()]
-        return [list(row) for row in zip(*columns, strict=True)]
-
-    def _lines(self) -> list[str]:
-        cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        return ["  ".join(map(str.rjust, row, widths)) for row in cells]
-
-    def _repr_html_(self) -> str:
-        head, *body = self._cells()
-        text = "<br>".join(map(html.escape, self.sentences))
-        rows = [_row(head, "th"), *(_row(cells, "td") for cells in body)]
-        return f"<p>{text}</p><table>{''.join(rows)}</table>"
-
-
-def _row(cells: list[str], tag: str) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def _name(column: str) -> str:
-    return column.replace("_", " ")
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, np.integer):
-        return str(value)
-    return "–" if np.isnan(value) else f"{value:.3g}"
 
 
 def summary(self: UnionPrediction, X: Any = None) -> Summary:
@@ -144,7 +91,39 @@ def summary(self: UnionPrediction, X: Any = None) -> Summary:
     sentences += _end(self)
     if X is None:
         sentences.append("With summary(X) it also says how well samples fit, and which are unsure.")
-    return Summary(tuple(sentences), table)
+    facts = _facts(self, dims, table["samples"], neighbours)
+    return Summary(tuple(sentences), table, tuple(facts))
+
+
+def short_summary(self: UnionPrediction) -> Summary:
+    """Return what a notebook shows of a fitted model, without a computation on samples."""
+    labels = getattr(self, "labels_", None)
+    if labels is None or is_lazy(labels):
+        facts = _facts(self, dimensions_of(self), None, Neighbours.of(self))
+        return Summary((), facts=tuple(facts))
+    return without_words(self)
+
+
+def _facts(
+    model: Any, dims: np.ndarray, sizes: np.ndarray | None, neighbours: Neighbours
+) -> Iterator[tuple[str, str]]:
+    """Yield the sizes of a model, and how sure it is, as names and values."""
+    kind = "affine, " if hasattr(model, "anchors_") else ""
+    space = f"of {model.n_features_in_} features"
+    if not hasattr(model, "bases_"):
+        space = "of the feature space"
+    yield "Subspaces", f"{len(dims)} ({kind}{space})"
+    if sizes is not None:
+        yield "Samples", str(sizes.sum()) + (f" ({listed(sizes)})" if len(sizes) > 1 else "")
+    yield "Dimensions", listed(dims)
+    for sentence in nearness(neighbours):
+        yield "How near", sentence
+    for sentence in _noise(model):
+        yield "Noise", sentence
+    for sentence in _end(model):
+        yield "The fit", sentence
+    if len(dims) > 1:
+        yield "How sure", "summary(X) says which samples lie between two subspaces."
 
 
 def _neighbours(found: Neighbours) -> dict[str, np.ndarray]:
@@ -187,16 +166,12 @@ def _size(model: Any, dims: np.ndarray) -> Iterator[str]:
     yield f"{name}: {n} {kind}{what} {where}, {size}."
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")
-
-
 def _samples(model: Any, sizes: np.ndarray, left_out: int, of_fit: bool) -> Iterator[str]:
     streamed = hasattr(model, "n_samples_seen_")
     whose = "given"
     if of_fit:
         whose = "of the last batch" if streamed else "of the fit"
-    text = f"{_counted(int(sizes.sum()), 'sample')} {whose}"
+    text = f"{counted(int(sizes.sum()), 'sample')} {whose}"
     if len(sizes) > 1:
         least, most = sizes.min(), sizes.max()
         text += f", {least} to {most} in a subspace" if least < most else f", {least} in each"
@@ -221,7 +196,7 @@ def _trimmed(model: Any) -> Iterator[str]:
     count = int(trimmed.sum())
     if count:
         yield (
-            f"{count} of {_counted(len(trimmed), 'sample')} of the fit took no part, since they "
+            f"{count} of {counted(len(trimmed), 'sample')} of the fit took no part, since they "
             "were trimmed or have weight 0: see trimmed_."
         )
 
@@ -271,7 +246,7 @@ def _unsure(model: Any, X: Any, portrait: Portrait, table: dict[str, np.ndarray]
     if count == 1:
         which = "It lies"
     yield (
-        f"{count} of {_counted(len(unsure), 'sample')} ({unsure.mean():.1%}) "
+        f"{count} of {counted(len(unsure), 'sample')} ({unsure.mean():.1%}) "
         f"{'is' if count == 1 else 'are'} unsure: {why}. {which} between subspaces {a} and {b}."
     )
     what = "Unsure samples" if count > 1 else "The unsure sample"
@@ -280,7 +255,7 @@ def _unsure(model: Any, X: Any, portrait: Portrait, table: dict[str, np.ndarray]
 
 def _end(model: Any) -> Iterator[str]:
     if hasattr(model, "converged_"):
-        count = _counted(model.n_iter_, "iteration")
+        count = counted(model.n_iter_, "iteration")
         streamed = hasattr(model, "n_samples_seen_")
         what = "The update with the last batch" if streamed else "The fit"
         if model.converged_:

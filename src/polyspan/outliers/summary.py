@@ -1,0 +1,91 @@
+"""What a fitted outlier detector says, in words and as a table; a method of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from polyspan.checks import first_ten
+from polyspan.summaries import Summary, counted
+
+if TYPE_CHECKING:
+    from polyspan.outliers.detector import SubspaceOutlierDetector
+
+SAYS_MORE = "summary(X) says which rows of X are outliers, and which column says so"
+#: Rows in the table.
+MOST_ROWS = 10
+
+
+def summary(self: SubspaceOutlierDetector, X: Any = None) -> Summary:
+    """Return in words what was learned, and with X which rows do not belong, and why.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features), default=None
+        Samples, such as those of the fit, which are not kept.
+
+    Returns
+    -------
+    Summary
+        Sentences and, with X, a table of the ten most surprising rows; `print` shows them as text.
+        `table` has the columns "row" (counted from 0), "score", "outlier" ("yes" or "no") and
+        "column" (the one that contributes most to the surprise).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polyspan import SubspaceOutlierDetector
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> X[7] = 9.0
+    >>> found = SubspaceOutlierDetector(contamination=0.01).fit(X).summary(X)
+    >>> print(found.sentences[-1])
+    Outliers, the most surprising first, counted from 0: 7.
+    """
+    check_is_fitted(self)
+    facts = tuple(_facts(self))
+    sentences = [f"{type(self).__name__}: {facts[0][1]}."]
+    sentences += [f"{name}: {value}." for name, value in facts[1:-1]]
+    if X is None:
+        sentences.append(f"{SAYS_MORE}.")
+        return Summary(tuple(sentences), facts=facts)
+    values = self._validate(X, reset=False, method="summary")
+    scores = self._scores(values)
+    order = np.argsort(scores, kind="stable")
+    found = order[: int((scores < self.offset_).sum())]
+    are = "row is an outlier" if len(found) == 1 else "rows are outliers"
+    sentences.append(f"{len(found)} of {len(scores)} {are} ({len(found) / len(scores):.1%}).")
+    if len(found):
+        first = "Outliers, the most surprising first, counted from 0"
+        sentences.append(f"{first}: {first_ten(found)}.")
+    return Summary(tuple(sentences), _table(self, values, scores, order[:MOST_ROWS]), facts)
+
+
+def _facts(detector: Any) -> Iterator[tuple[str, str]]:
+    n_used, n = len(detector._columns.used), detector.n_features_in_
+    yield "Columns", f"{counted(n, 'column')}, {n_used} of which vary"
+    ensemble = detector._ensemble
+    n_members = 0 if ensemble is None else sum(len(one) for one in ensemble.sets)
+    yield "Learned", f"{counted(n_members, 'mixture')} of Gaussians"
+    threshold = f"rows with a score below {detector.offset_:.3g} are outliers"
+    yield "Threshold", f"{threshold}; a usual row has -1"
+    yield "How sure", SAYS_MORE
+
+
+def _table(
+    detector: Any, values: np.ndarray, scores: np.ndarray, rows: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the scores of some rows, and the column that says most about each."""
+    names = getattr(detector, "feature_names_in_", np.arange(values.shape[1]))
+    parts = detector._parts(values[rows])
+    most = [
+        str(names[j]) if own[j] > 0 else "" for own, j in zip(parts, parts.argmax(1), strict=True)
+    ]
+    return {
+        "row": rows,
+        "score": scores[rows],
+        "outlier": np.where(scores[rows] < detector.offset_, "yes", "no").astype(object),
+        "column": np.array(most, dtype=object),
+    }
