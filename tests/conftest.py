@@ -43,9 +43,10 @@ def accelerator():
 
 # Files that take longest: they start first, so that no process waits for them at the end.
 LONGEST = (
-    "reproduction/test_smoke.py", "ecosystem/test_ecosystem.py", "data/test_dask.py",
-    "cli/test_shell.py", "reproduction/test_runner.py", "reproduction/test_in_browser.py",
-    "mixture/test_arrays.py", "union/test_combinations.py", "examples/test_demo.py",
+    "reproduction/test_smoke.py", "ecosystem/test_estimator_checks.py",
+    "ecosystem/test_ecosystem.py", "data/test_dask.py", "cli/test_shell.py",
+    "reproduction/test_runner.py", "reproduction/test_in_browser.py", "mixture/test_arrays.py",
+    "union/test_combinations.py", "examples/test_demo.py",
 )  # fmt: skip
 
 

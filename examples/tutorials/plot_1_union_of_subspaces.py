@@ -81,7 +81,7 @@ print(model.summary())
 # - **Clusters.** There are three. Each has its own subspace, with 2 to 4 dimensions.
 # - **The number.** The *gaps of the spectra* say how clearly graphs fall apart into so many parts.
 #   The next best number has much less evidence, so 3 is clear.
-# - **The certainty** of the whole result, from 0 to 1. From .8 on you can use the labels.
+# - **The certainty** of the whole result, from 0 to 1. From .8 on you can use labels of pictures.
 # - **Agreement.** All graphs give nearly this result.
 # - **Confidence** is how sure the label of *one row* is. No row is doubtful here.
 #
@@ -162,15 +162,15 @@ plt.show()
 # %%
 # Four signs say no:
 #
-# - The certainty is low.
+# - The certainty is very low.
 # - Another number of clusters has nearly the same evidence.
-# - No graph agrees with the result. Only graphs of near neighbours (3 to 6, top right) agree with
+# - Graphs contradict the result. Only graphs of near neighbours (3 to 6, top right) agree with
 #   each other. So rows of a cluster are near each other, but not near a subspace.
 # - The subspaces have 7 to 9 dimensions, with 13 columns in all.
 #
 # What to do then
 # ---------------
-# Try what the last line of the summary says. If this does not help, take another method.
+# The last line of the summary says it: compare with k-means or a Gaussian mixture.
 # The rows of this table lie around *centres*, which k-means finds.
 from sklearn.cluster import KMeans
 
@@ -184,10 +184,10 @@ for name, labels in {"subspaces": doubtful.labels_, "k-means": compact}.items():
 # ============== ===========================================================
 # certainty      what to do
 # ============== ===========================================================
-# .8 or more     Use the labels.
+# .8 or more     Use the labels of pictures. Else compare with k-means.
 # .6 to .8       If the number is settled, use labels of high confidence.
 # .3 to .6       Try another scaling or number of clusters, and k-means.
-# less than .3   This is no union of subspaces. Use another method.
+# less than .3   Use another method.
 # ============== ===========================================================
 #
 # All options: :doc:`/guide/cluster`. How it works: :doc:`/how/clustering`.

@@ -151,18 +151,38 @@ def item_bytes(a: Array) -> int:
     return int(namespace(a).finfo(a.dtype).bits) // 8
 
 
+def some_eigenpairs(
+    a: np.ndarray, first: int, last: int, *, check_finite: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues `first` to `last` of a symmetric matrix, ascending, and their vectors.
+
+    LAPACK's driver `evr` computes only these, by bisection. Where many eigenvalues are equal, as of
+    a graph whose edges all weigh the same, rounding makes it end in an error, or return fewer than
+    asked for without a word. Then all are computed, which is the cure that LAPACK's documentation
+    names. To compute all in every case would take two to four times as long.
+    """
+    try:
+        values, vectors = scipy.linalg.eigh(
+            a, subset_by_index=(first, last), check_finite=check_finite, driver="evr"
+        )
+        if len(values) == last - first + 1:
+            return values, vectors
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = scipy.linalg.eigh(a, check_finite=check_finite, driver="evd")
+    return values[first : last + 1], vectors[:, first : last + 1]
+
+
 def top_eigenvectors(a: Array, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues of a symmetric matrix, descending, and their vectors.
 
-    For NumPy arrays LAPACK's driver `evr` computes only the k vectors, which saves the
-    back-transformation of the others; for small matrices it is not faster.
+    Of NumPy arrays only the k vectors are computed, which saves the back-transformation of the
+    others; for small matrices it is not faster.
     """
     xp = namespace(a)
     n = a.shape[-1]
     if n > 64 and is_numpy_namespace(xp):
-        values, vectors = scipy.linalg.eigh(
-            a, subset_by_index=(n - k, n - 1), check_finite=False, driver="evr"
-        )
+        values, vectors = some_eigenpairs(a, n - k, n - 1, check_finite=False)
     else:
         values, vectors = xp.linalg.eigh(a)
         values, vectors = values[-k:], vectors[:, -k:]

@@ -2,7 +2,7 @@
 
 Data as the user gave them become arrays of their own namespace and device. As in scikit-learn's own
 estimators: under `array_api_dispatch` the array that comes in decides where everything happens.
-Without it lists and tables become NumPy arrays, and arrays of other packages are refused.
+Without it lists, tables and arrays of other packages become NumPy arrays.
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ from polyspan.arrays import (
     to_numpy,
 )
 from polyspan.geometry import closeness
-from polyspan.inputs import naming_columns, package_of, require_dispatch, require_numpy
+from polyspan.inputs import (
+    as_dispatched,
+    naming_columns,
+    package_of,
+    require_dispatch,
+)
 
 MISSING_ADVICE = (
     "use polyspan.RobustMiCUSaL, which learns from the observed entries, or impute them first"
@@ -78,13 +83,14 @@ def validate_samples(
             "X is a tensor that requires gradients, and nothing here is differentiated: pass "
             "X.detach()"
         )
+    if package_of(X) is not None:
+        X = as_dispatched(X, numpy_only=_numpy_only(estimator, method))
     # A stream may not be fitted yet, if its first batches had too few samples.
     if not reset and method != "partial_fit":
         check_is_fitted(estimator)
         if hasattr(estimator, fitted):  # what a callback sees during a fit has no such array yet
-            require_dispatch(**{fitted: getattr(estimator, fitted)})  # of a fit under the switch
+            require_dispatch(fitted, getattr(estimator, fitted))
             check_same_namespace(X, estimator, attribute=fitted, method=method)
-    _check_support(estimator, X, method)
     xp, _ = get_namespace(X)
     dtypes = [xp.float64] if double else [xp.float64, xp.float32]
     with naming_columns(X):
@@ -103,13 +109,12 @@ def refuse_lazy(estimator: Any, X: Any) -> None:
         )
 
 
-def _check_support(estimator: Any, X: Any, method: str) -> None:
+def _numpy_only(estimator: Any, method: str) -> str:
+    """Return who works on NumPy arrays only; empty where arrays of any namespace are taken."""
     streaming = method == "partial_fit"
-    if package_of(X) is None:
-        return
-    if streaming or not get_tags(estimator).array_api_support:
-        require_numpy(f"{'partial_fit of ' if streaming else ''}{estimator}", X=X)
-    require_dispatch(X=X)
+    if not streaming and get_tags(estimator).array_api_support:
+        return ""
+    return f"{'partial_fit of ' if streaming else ''}{estimator}"
 
 
 def check_device(X: Array) -> None:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from polyspan._sklearn import check_parameters
 from polyspan.arrays import as_array
-from polyspan.inputs import require_dispatch
+from polyspan.inputs import as_dispatched
 from polyspan.metrics import (
     average_subspace_distance,
     clustering_error,
@@ -151,7 +151,8 @@ def compare(
         methods=(methods, [Mapping, Sequence]),
         progress=(progress, ["boolean"]),
     )
-    require_dispatch(X=X, labels=labels, bases=bases, X_clean=X_clean)
+    X, labels = as_dispatched(X), as_dispatched(labels, "labels")
+    bases, X_clean = as_dispatched(bases, "bases"), as_dispatched(X_clean, "X_clean")
     named = list(_with_names(methods))
     for name, estimator in named:
         if isinstance(estimator, type):

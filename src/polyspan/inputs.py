@@ -1,4 +1,4 @@
-"""What users pass as arrays: tensors need scikit-learn's switch, tables need columns of numbers."""
+"""What users pass as arrays: tensors with and without scikit-learn's switch, tables of numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn import get_config
 
-from polyspan.arrays import is_numpy
+from polyspan.arrays import device, is_numpy
 
 
 def package_of(a: Any) -> str | None:
@@ -23,19 +23,44 @@ def package_of(a: Any) -> str | None:
     return str(type(a).__module__).partition(".")[0]
 
 
-def require_dispatch(**arrays: Any) -> None:
-    """Refuse arrays of other packages, given by their names, while the switch for them is off."""
-    if get_config()["array_api_dispatch"]:
-        return
-    for name, a in arrays.items():
-        package = package_of(a)
-        if package is not None:
-            raise ValueError(
-                f"{name} is an array of {package}, and scikit-learn's array_api_dispatch is off: "
-                "add the line sklearn.set_config(array_api_dispatch=True), with "
-                'os.environ["SCIPY_ARRAY_API"] = "1" before SciPy is first imported, or pass a '
-                "NumPy array"
-            )
+THE_SWITCH = (
+    "scikit-learn's array_api_dispatch is off: add the line "
+    'sklearn.set_config(array_api_dispatch=True), with os.environ["SCIPY_ARRAY_API"] = "1" before '
+    "SciPy is first imported, or "
+)
+
+
+def as_dispatched(a: Any, name: str = "X", *, numpy_only: str = "") -> Any:
+    """Return an array as scikit-learn's own estimators take it.
+
+    While the switch is off arrays of other packages become NumPy arrays, where NumPy can read them:
+    in the memory of the CPU. `numpy_only` says who works on NumPy arrays only, with the switch too.
+    """
+    package = package_of(a)
+    if package is None:
+        return a
+    if not get_config()["array_api_dispatch"]:
+        try:
+            return np.asarray(a)
+        except Exception as error:  # every framework has its own error class for it
+            if not numpy_only:
+                raise ValueError(
+                    f"{name} is an array of {package} on the device {device(a)}, which NumPy "
+                    f"cannot read ({error}), and {THE_SWITCH}pass a NumPy array, of a tensor "
+                    f"{name}.numpy(force=True)"
+                ) from error
+    if numpy_only:
+        require_numpy(numpy_only, **{name: a})
+    return a
+
+
+def require_dispatch(name: str, learned: Any) -> None:
+    """Refuse to go on with arrays of other packages, learned under the switch, while it is off."""
+    package = package_of(learned)
+    if package is not None and not get_config()["array_api_dispatch"]:
+        raise ValueError(
+            f"{name} is an array of {package}, and {THE_SWITCH}fit again to NumPy arrays"
+        )
 
 
 def require_numpy(user: str, **arrays: Any) -> None:

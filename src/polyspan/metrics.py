@@ -22,7 +22,7 @@ from polyspan.geometry import (
     subspace_distance,
 )
 from polyspan.geometry.distances import as_floats, same_shape, without_padding
-from polyspan.inputs import require_dispatch
+from polyspan.inputs import as_dispatched
 
 __all__ = [
     "average_subspace_distance",
@@ -83,8 +83,7 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
 
 def _two_stacks(bases: Array, true_bases: Array) -> tuple[Array, Array]:
     """Return two stacks of bases; raise an error where they are not as many or in one space."""
-    require_dispatch(bases=bases, true_bases=true_bases)
-    bases, true_bases = as_floats(bases), as_floats(true_bases)
+    bases, true_bases = as_floats(bases), as_floats(true_bases, "true_bases")
     if bases.ndim != 3 or true_bases.ndim != 3 or bases.shape[:2] != true_bases.shape[:2]:
         raise ValueError(
             "bases and true_bases need the shape (n_subspaces, n_features, subspace_dim) with the "
@@ -114,8 +113,8 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
     >>> clustering_error([0, 0, 1, 1], [1, 1, 0, 1])
     0.25
     """
-    require_dispatch(labels_true=labels_true, labels_pred=labels_pred)
-    labels_true, labels_pred = to_numpy(labels_true), to_numpy(labels_pred)
+    labels_true = to_numpy(as_dispatched(labels_true, "labels_true"))
+    labels_pred = to_numpy(as_dispatched(labels_pred, "labels_pred"))
     if labels_true.size == 0:
         raise ValueError("there are no labels to compare")
     labels_true = column_or_1d(labels_true)

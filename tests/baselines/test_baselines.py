@@ -8,13 +8,11 @@ from numpy.testing import assert_allclose
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polyspan import MCKUSaL, MiCUSaL, RobustMCKUSaL
 from polyspan.baselines import (
     GROUSE,
     KGROUSE,
-    BlockSparseDictionary,
     ElasticNetSubspaceClustering,
     EnsembleKSubspaces,
     KernelKMeans,
@@ -30,7 +28,6 @@ from polyspan.baselines import (
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
 from polyspan.metrics import clustering_error
-from support import expected_failures, run_check
 
 GRAPHS = [
     SparseSubspaceClustering,
@@ -49,38 +46,6 @@ def independent(seed=0, n=40, m=30, s=3, L=3, noise=0.01):
     X = np.concatenate([rng.standard_normal((n, s)) @ basis.T for basis in bases])
     X += noise * rng.standard_normal(X.shape)
     return X, np.repeat(np.arange(L), n), bases
-
-
-@parametrize_with_checks(
-    [
-        KSubspaces(random_state=0),  # scikit-learn 1.7 fits twice without setting it
-        SparseSubspaceClustering(),
-        RobustSparseSubspaceClustering(),
-        ThresholdingSubspaceClustering(),
-        ElasticNetSubspaceClustering(),
-        LeastSquaresSubspaceClustering(),
-        EnsembleKSubspaces(n_runs=20),
-        RobustShapeInteraction(),
-        BlockSparseDictionary(n_init=2, max_iter=10),
-        GROUSE(n_sweeps=5),
-        KGROUSE(n_sweeps=5, n_init=2),
-        KernelKMeans(),
-        KernelPCADenoiser(),
-        RobustKernelPCA(),
-    ],
-    expected_failed_checks=lambda estimator: (
-        {
-            "check_sample_weight_equivalence_on_dense_data": "another start: k-means++ draws "
-            "depend on the number of samples"
-        }
-        if isinstance(estimator, KernelKMeans)
-        else expected_failures(estimator)
-    ),
-)
-def test_scikit_learn_checks(estimator, check, monkeypatch):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run_check(estimator, check, monkeypatch)
 
 
 @pytest.mark.parametrize(

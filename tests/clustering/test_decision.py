@@ -78,6 +78,29 @@ def test_certainty_is_agreement_times_the_largest_gap():
     assert found.certainty == pytest.approx(0.8)
 
 
+def test_contradicted_labels_are_not_certain(monkeypatch):
+    # Nets of no weight win against graphs that separate clearly.
+    nets = [member(LABELS, 0.01, "elastic net")] * 5
+    monkeypatch.setattr(decision, "angles_suffice", lambda *others: False)
+    monkeypatch.setattr(decision, "elastic_choice", lambda *others: (nets, LABELS, "the nets"))
+    for others, expected in (([], 0.0), ([member(LABELS, 0.3)], 0.09 / 0.58)):
+        found = decide([member(WRONG, 0.7), *others], JUDGE, COORDINATES, X, 0, close=True)
+        assert found.source == "the nets"
+        assert found.contradiction == pytest.approx(1 - expected, abs=2e-3)
+        assert found.certainty == pytest.approx(expected, abs=2e-3)
+    equal = [member(WRONG, 0.7), member(LABELS, 0.7)]
+    found = decide(equal, JUDGE, COORDINATES, X, 0, close=True)
+    assert found.contradiction == pytest.approx(0.5, abs=0.01)
+    assert found.certainty > 0.5
+
+
+def test_graphs_that_do_not_separate_contradict_nothing(one_dimension):
+    unclear = [member(WRONG, 0.2), member(WRONG, 0.1, "neighbours")]
+    found = decide(unclear, JUDGE, COORDINATES, X, 0, close=True)
+    assert found.contradiction == 0
+    assert found.certainty > 0.8
+
+
 def test_the_dimension_is_that_of_the_clearest_subspace_graph():
     members = [member(LABELS, 0.3, rank=4), member(LABELS, 0.7, rank=12), member(LABELS, 0.5)]
     assert best_rung(members, 2) == 6

@@ -1,21 +1,18 @@
 """`SubspaceClustering`: what it finds, its invariances, and its place among estimators."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polyspan import SubspaceClustering
 from polyspan.clustering import subspace_clustering
 from polyspan.clustering.members import EXTRA
 from polyspan.geometry import subspace_distance
 from polyspan.metrics import clustering_error
-from support import run_check
 
 RNG = np.random.RandomState(0)
 BASES = [np.linalg.qr(RNG.standard_normal((24, s)))[0] for s in (2, 3, 5)]
@@ -29,16 +26,6 @@ def draw(n):
 X, LABELS = draw(40)
 NEW, NEW_LABELS = draw(15)
 MODEL = SubspaceClustering(3, random_state=0).fit(X)
-
-
-# Without close subspaces, which take most of the time where nothing separates.
-@parametrize_with_checks(
-    [SubspaceClustering(max_clusters=4, close_subspaces=False, random_state=0)]
-)
-def test_scikit_learn_checks(estimator, check, monkeypatch):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of data that do not separate
-        run_check(estimator, check, monkeypatch)
 
 
 @pytest.mark.parametrize("graphs", ["all", "sparse"])

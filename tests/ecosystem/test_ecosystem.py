@@ -12,21 +12,18 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polyspan import (
-    AdaptiveMiCUSaL,
     MCKUSaL,
     MiCUSaL,
     RobustMCKUSaL,
     RobustMiCUSaL,
-    SubspaceImputer,
     SubspaceMixture,
     SubspaceOutlierDetector,
 )
 from polyspan.datasets import make_union_of_subspaces, mask_entries
-from support import expected_failures as expected_of_linear
-from support import run_check
+from support import expected_failures
 
 DATA = make_union_of_subspaces(
     (30, 30, 30), n_features=12, subspace_dim=2, spread=0.4, noise=0.05, random_state=0
@@ -34,53 +31,22 @@ DATA = make_union_of_subspaces(
 NAMES = [f"f{i}" for i in range(12)]
 
 
+# The defaults of all estimators are in `test_estimator_checks.py`.
 CHECKED = [
-    MiCUSaL(),
     MiCUSaL(init="random", solver="exact", n_init=2),
     MiCUSaL(lam=float("inf"), residual="loo"),
     # Points: three lines in the plane need not follow the three blobs of `check_clustering`.
     MiCUSaL(subspace_dim=0, affine=True),
     MiCUSaL(subspace_dim=0, affine=True, solver="exact", init="random"),
-    RobustMiCUSaL(),
     RobustMiCUSaL(subspace_dim=0, affine=True),
     RobustMiCUSaL(solver="exact", residual="loo", lam=float("inf")),
-    AdaptiveMiCUSaL(),
-    MCKUSaL(max_iter=30),
     MCKUSaL(init="gkiop", n_init=2, lam=float("inf"), max_iter=30),
     MCKUSaL(low_rank=10),
     MCKUSaL(residual="loo"),
-    RobustMCKUSaL(max_iter=30),
-    # With the default tol the float32 gain of an iteration is, to its rounding, the tolerance
-    # on the data of `check_array_api_input`, which wants histories of one length.
-    SubspaceMixture(tol=1.5e-5),
-    SubspaceImputer(),
-    SubspaceOutlierDetector(),
     SubspaceOutlierDetector(contamination=0.2, standardize=False),
     SubspaceMixture(affine=False, noise="shared", closeness=0.0),
     RobustMiCUSaL(solver="grouse", step_size=0.01, n_sweeps=5, max_iter=5),
 ]
-
-
-EQUIVALENCE = "check_sample_weight_equivalence_on_dense_data"
-
-
-def expected_failures(estimator):
-    """Return the checks that cannot pass, by their reason; `tests/kernel/test_weights.py` has more.
-
-    From the same start weights equal repeats, but the checks cannot give a start.
-    """
-    if isinstance(estimator, MCKUSaL | RobustMCKUSaL):
-        if getattr(estimator, "low_rank", None) is not None:
-            return {EQUIVALENCE: "another map: landmarks drawn depend on the number of samples"}
-        if estimator.init == "gkiop":
-            return {EQUIVALENCE: "another start: random seeds depend on the number of samples"}
-        if estimator.residual == "loo":
-            return {EQUIVALENCE: "another start: neighbours depend on the number of samples"}
-        # The start happens to be the same, and all but one distance agree.
-        return {EQUIVALENCE: "a distance of 0 differs by the root of rounding errors"}
-    if isinstance(estimator, SubspaceMixture):
-        return {EQUIVALENCE: "another start: the samples drawn depend on their number"}
-    return expected_of_linear(estimator)
 
 
 # scikit-learn 1.7 fits twice in `check_array_api_input` without setting the random state.
@@ -88,21 +54,8 @@ def expected_failures(estimator):
     [model.set_params(random_state=0) for model in CHECKED],
     expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_checks(estimator, check, monkeypatch):
-    run_check(estimator, check, monkeypatch)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        pytest.param(check, id=check.func.__name__)
-        for _, check in estimator_checks_generator(SubspaceMixture())
-        if check.func.__name__ != "check_array_api_input"  # see above
-        and check.func.__name__ not in expected_failures(SubspaceMixture())
-    ],
-)
-def test_scikit_learn_checks_with_the_default_tolerance(check):
-    check(SubspaceMixture())  # fails by raising
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)  # fails by raising
 
 
 def test_pipeline_and_grid_search():

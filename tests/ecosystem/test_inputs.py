@@ -6,6 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from numpy.testing import assert_equal
 from sklearn.utils._param_validation import InvalidParameterError
 
 from polyspan import (
@@ -48,24 +49,40 @@ def tensor(request):
 def sized(kind):
     known = kind().get_params()
     sizes = {"n_subspaces": 2, "subspace_dim": 2, "n_clusters": 2, "max_subspaces": 2, "max_dim": 2}
+    sizes["random_state"] = 0
     return kind(**{name: value for name, value in sizes.items() if name in known})
 
 
+METHODS = ("predict", "transform", "reconstruct", "impute", "impute_std", "score")
+
+
+@pytest.mark.filterwarnings("ignore")  # of few samples
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
-def test_estimators_take_no_tensor_without_the_switch(kind, tensor):
-    model = sized(kind)
-    line = LINE if getattr(model.__sklearn_tags__(), "array_api_support", False) else ONLY
-    with pytest.raises(ValueError, match=line):
-        model.fit(tensor(X))
-    assert not hasattr(model, "n_features_in_")
-    if hasattr(kind, "partial_fit") and kind is not baselines.KGROUSE:  # which has no stream
-        with pytest.raises(ValueError, match=f"{ONLY}, and X is an array of (torch|array_api)"):
-            sized(kind).partial_fit(tensor(X))
-    model.fit(X)
-    for method in ("predict", "transform", "reconstruct", "impute", "impute_std", "score"):
+def test_estimators_turn_tensors_into_numpy_without_the_switch(kind, tensor):
+    model, expected = sized(kind).fit(tensor(X)), sized(kind).fit(X)
+    for name, value in vars(expected).items():
+        if isinstance(value, np.ndarray):
+            assert isinstance(getattr(model, name), np.ndarray), name
+            assert np.array_equal(getattr(model, name), value, equal_nan=True), name
+    for method in METHODS:
         if hasattr(model, method):
-            with pytest.raises(ValueError, match=line):
-                getattr(model, method)(tensor(X))
+            assert_equal(getattr(model, method)(tensor(X)), getattr(expected, method)(X))
+    if hasattr(kind, "partial_fit") and kind is not baselines.KGROUSE:  # which has no stream
+        stream = sized(kind).partial_fit(tensor(X))
+        assert np.array_equal(stream.bases_, sized(kind).partial_fit(X).bases_)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)
+def test_estimators_refuse_what_numpy_cannot_read(kind, accelerator):
+    model = sized(kind)
+    native = getattr(model.__sklearn_tags__(), "array_api_support", False)
+    message = f"on the device .*, which NumPy cannot read .*{LINE}" if native else ONLY
+    with pytest.raises(ValueError, match=message):
+        model.fit(accelerator.asarray(X))
+    assert not hasattr(model, "n_features_in_")
+    if hasattr(kind, "partial_fit") and kind is not baselines.KGROUSE:
+        with pytest.raises(ValueError, match=f"{ONLY}, and X is an array of array_api"):
+            model.partial_fit(accelerator.asarray(X))
 
 
 def test_the_line_helps(tensor):
@@ -113,9 +130,16 @@ NUMPY_ONLY = {
 
 
 @pytest.mark.parametrize("call", NATIVE.values(), ids=NATIVE)
-def test_functions_take_no_tensor_without_the_switch(call, tensor):
-    with pytest.raises(ValueError, match=LINE):
-        call(tensor)
+def test_functions_turn_tensors_into_numpy_without_the_switch(call, tensor, accelerator):
+    found, expected = call(tensor), call(np.asarray)
+    if isinstance(expected, float | np.ndarray):
+        assert_equal(found, expected)
+    elif hasattr(expected, "labels_"):
+        assert_equal(found.labels_, expected.labels_)
+    else:
+        assert found.rows[0]["error"] is expected.rows[0]["error"] is None
+    with pytest.raises(ValueError, match=f"on the device .*, which NumPy cannot read .*{LINE}"):
+        call(accelerator.asarray)
 
 
 @pytest.mark.parametrize("call", NUMPY_ONLY.values(), ids=NUMPY_ONLY)

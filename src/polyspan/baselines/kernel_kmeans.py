@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from polyspan._sklearn import CallbackSupportMixin, Interval, fit_context
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.weights import check_weights
-from polyspan.inputs import naming_columns, require_numpy
+from polyspan.inputs import as_dispatched, naming_columns
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, check_kernel_matrix, kernel_of
 from polyspan.progress import FitProgress
 from polyspan.summaries import Summary, html_with_summary, listed, without_words
@@ -179,7 +179,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
 
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
         refuse_lazy(self, X)
-        require_numpy(type(self).__name__, X=X)
+        X = as_dispatched(X, numpy_only=type(self).__name__)
         with naming_columns(X):
             return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
 

@@ -24,6 +24,8 @@ from polyspan.clustering.spectra import (
 
 #: Where the largest gap is below this no graph separates clearly.
 CLEAR_GAP = 0.3
+#: A graph contradicts a partition where the adjusted Rand index of its own clusters is below this.
+CONTRADICTS = 0.3
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,13 @@ def agreement(members: Sequence[Member], labels: np.ndarray, n_clusters: int) ->
         weights[:] = 1.0
     same = np.stack([matched(m.labels, labels, n_clusters) == labels for m in members])
     return np.asarray(np.clip(weights @ same / weights.sum(), 0.0, 1.0))
+
+
+def contradiction(members: Sequence[Member], labels: np.ndarray) -> float:
+    """Return the fraction of the weight of all members that contradict a partition."""
+    weights = np.array([member.weight for member in members])
+    against = np.array([rand_index(member.labels, labels) < CONTRADICTS for member in members])
+    return float(weights @ against / weights.sum()) if weights.any() else 0.0
 
 
 def members_table(

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.clustering.consensus import CLEAR_GAP, Member, agreement, consensus, rand_index
+from polyspan.clustering.consensus import (
+    CLEAR_GAP,
+    Member,
+    agreement,
+    consensus,
+    contradiction,
+    rand_index,
+)
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.elastic_members import angles_suffice, elastic_choice, elastic_nets_fit
 from polyspan.clustering.graphs import few_directions
@@ -29,6 +36,9 @@ VERY_CLEARLY = 6.0
 CLOSE_DIMS = (3, 6, 9, 13, 18)
 THIN_DIMS = (1, 2)
 LOWER = 0.97
+#: Where graphs with more than this fraction of the weight contradict the result, the certainty is
+#: at most what is left. Where labels were right, some graphs contradicted, but not nearly all.
+MOSTLY = 0.7
 #: Two annealed runs must agree by this adjusted Rand index.
 REPEATABLE = 0.8
 
@@ -43,6 +53,8 @@ class Partition:
     """What the labels come from, in words."""
     members: list[Member]
     """All graphs that took part."""
+    contradiction: float = 0.0
+    """Fraction of the weight of the graphs that contradict; 0 where no graph separates clearly."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +123,12 @@ def decide(
         before, after = judge.residuals(other, dim), judge.residuals(labels, dim)
         if name is not None and paired_t(before, after) <= VERY_CLEARLY:
             labels, source = other, name
-    confidence = float(agreement(everything, labels, n_clusters).mean())
-    return Partition(labels, confidence * largest, source, everything)
+    certainty = float(agreement(everything, labels, n_clusters).mean()) * largest
+    # Graphs that do not separate have no voice, and close subspaces are judged by two runs.
+    against = contradiction(everything, labels) if largest >= CLEAR_GAP else 0.0
+    if against > MOSTLY:
+        certainty = min(certainty, 1.0 - against)
+    return Partition(labels, certainty, source, everything, against)
 
 
 def by_graphs(

@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
@@ -16,7 +15,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from polyspan._sklearn import plain_settings
-from polyspan.arrays import is_numpy, moved_to, to_numpy, transpose
+from polyspan.arrays import is_numpy, moved_to, some_eigenpairs, to_numpy, transpose
 from polyspan.clustering.coordinates import unit_rows as unit_rows
 
 # Starts of k-means in an embedding: this many, or as many as there are clusters. Of many clusters
@@ -104,8 +103,8 @@ def _of_part(graph: Graph, k: int, seed: int) -> Spectrum:
         dense = graph.toarray() if scipy.sparse.issparse(graph) else to_numpy(graph)
         roots = _inverse_roots(dense.sum(axis=1))
         normalised = dense * roots[:, None] * roots
-        values, vectors = scipy.linalg.eigh(normalised, subset_by_index=(n - k, n - 1))
-        return Spectrum(np.asarray(values)[::-1], np.asarray(vectors)[:, ::-1])
+        values, vectors = some_eigenpairs(normalised, n - k, n - 1)
+        return Spectrum(values[::-1], vectors[:, ::-1])
     multiply = _multiplication(graph)
     roots = _inverse_roots(multiply(np.ones(n)))
     operator = LinearOperator(

@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from polyspan.arrays import to_numpy
 from polyspan.checks import first_ten
+from polyspan.clustering.decision import MOSTLY
 from polyspan.summaries import Summary, listed
 
 #: A graph agrees with the result from this adjusted Rand index on.
@@ -20,14 +21,15 @@ UNSURE_SAMPLE = 0.5
 #: The number is open where the next best one has more than this share of its evidence, unless the
 #: certainty is high: groups may be clearly apart and yet fall apart further.
 RIVAL = 1 / 3
-#: From which certainty on a partition is called what, and how many labels were wrong where the
-#: truth was known: with the number of clusters given, and with the number found too.
+#: From which certainty on a partition is called what, and what that says about its labels.
 LEVELS = (
-    (0.8, "high", "about one label in 200", "about one label in 100"),
-    (0.6, "fair", "about one label in 15", "about one label in 12"),
-    (0.3, "low", "about one label in 8", "about one label in 3"),
-    (0.0, "very low", "about one label in 5", "about every second label"),
-)
+    (0.8, "high", "At this level nearly all labels of faces, digits and samples near subspaces "
+                  "were right; those of other tables were often wrong."),
+    (0.6, "fair", "At this level most labels of faces, digits and samples near subspaces were "
+                  "right; those of other tables were often wrong."),
+    (0.3, "low", "Many labels may be wrong."),
+    (0.0, "very low", "The labels say little."),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Fitted:
     evidence: np.ndarray | None = None
     """Evidence for 2, 3, … clusters, where the number was found."""
     number_given: bool = True
+    contradiction: float = 0.0
+    """Fraction of the weight of the graphs that contradict the result."""
 
     @classmethod
     def of(cls, model: Any) -> Fitted:
@@ -54,6 +58,7 @@ class Fitted:
             to_numpy(model.labels_), to_numpy(model.confidence_), model.certainty_, model.source_,
             to_numpy(model.subspace_dims_), model.members_,
             to_numpy(model.evidence_) if found else None, number_given=not found,
+            contradiction=getattr(model, "contradiction_", 0.0),  # files of older versions lack it
         )  # fmt: skip
 
 
@@ -89,8 +94,10 @@ def _facts(fitted: Fitted) -> Iterator[tuple[str, str]]:
     yield "Dimensions", listed(fitted.dims)
     if n_clusters == 1:
         return
-    word, _ = level(fitted.certainty, fitted.number_given)
+    word, _ = level(fitted.certainty)
     yield "Certainty", f"{word}: {fitted.certainty:.2f} of 1"
+    if fitted.contradiction > MOSTLY:
+        yield "Contradiction", f"graphs with {fitted.contradiction:.0%} of the weight disagree"
     agreeing = _agreeing(fitted)
     if agreeing is not None:
         yield "Graphs", f"{agreeing.sum()} of {len(agreeing)} agree with the result"
@@ -112,13 +119,9 @@ def _table(fitted: Fitted) -> dict[str, np.ndarray]:
     }
 
 
-def level(certainty: float, number_given: bool = True) -> tuple[str, str]:
-    """Return a word for a certainty, and how many labels were wrong where it was tried."""
-    return next(
-        (word, given if number_given else found)
-        for least, word, given, found in LEVELS
-        if certainty >= least
-    )
+def level(certainty: float) -> tuple[str, str]:
+    """Return a word for a certainty, and a sentence on what it says about the labels."""
+    return next((word, meaning) for least, word, meaning in LEVELS if certainty >= least)
 
 
 def _clusters(fitted: Fitted) -> str:
@@ -151,18 +154,23 @@ def _open_number(fitted: Fitted) -> bool:
     if fitted.number_given or fitted.evidence is None or len(fitted.evidence) < 2:
         return False
     second, first = np.sort(fitted.evidence)[-2:]
-    high = level(fitted.certainty, fitted.number_given)[0] == "high"
+    high = level(fitted.certainty)[0] == "high"
     return bool(first > 0 and second > RIVAL * first and not high)
 
 
 def _certainty(fitted: Fitted) -> str:
-    word, wrong = level(fitted.certainty, fitted.number_given)
-    text = f"The certainty is {word}: {fitted.certainty:.2f} of 1. "
-    if _open_number(fitted):
-        text += "It is about these clusters: each may hold several groups. "
-    else:
-        text += f"On data with known labels {wrong} was wrong where it was so. "
-    return text + f"The labels come from {fitted.source}."
+    word, meaning = level(fitted.certainty)
+    if fitted.contradiction > MOSTLY:
+        meaning = (
+            f"Graphs with {fitted.contradiction:.0%} of the weight contradict the labels, so these "
+            "are probably wrong."
+        )
+    elif _open_number(fitted):
+        meaning = "It is about these clusters: each may hold several groups."
+    return (
+        f"The certainty is {word}: {fitted.certainty:.2f} of 1. {meaning} The labels come from "
+        f"{fitted.source}."
+    )
 
 
 def _agreeing(fitted: Fitted) -> np.ndarray | None:
@@ -212,7 +220,12 @@ def _advice(fitted: Fitted) -> str:
     word, _ = level(fitted.certainty)
     unsure = bool((fitted.confidence < UNSURE_SAMPLE).any())
     if word == "high":
-        return "use the labels" + ("; look at the unsure samples first." if unsure else ".")
+        return (
+            f"use the labels{'; look at the unsure samples first' if unsure else ''}. If the "
+            "columns have different units, compare with k-means first."
+        )
+    if fitted.contradiction > MOSTLY:
+        return "compare with k-means or a Gaussian mixture."
     if _open_number(fitted):
         return (
             "give n_clusters if you know it; else fit the next best number too, and look at "

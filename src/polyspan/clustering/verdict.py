@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from polyspan.clustering.consensus import CLEAR_GAP, Member
+from polyspan.clustering.decision import MOSTLY
 from polyspan.clustering.spectra import GAP_FLOOR
 
-#: Partitions of at least this certainty were right on all data that were tried.
+#: Partitions of at least this certainty are called clear.
 SURE = 0.8
 #: A partition of lower certainty is reported as one that does not separate.
 UNSURE = 0.3
@@ -22,7 +23,13 @@ FEWER = 4.0
 AGREES = 0.9
 
 
-def verdict(certainty: float, largest_gap: float, confidence: float, agreement: float) -> str:
+def verdict(
+    certainty: float,
+    largest_gap: float,
+    confidence: float,
+    agreement: float,
+    contradiction: float = 0.0,
+) -> str:
     """Return one sentence on the whole partition, with the numbers behind it."""
     numbers = (
         f"(certainty {certainty:.2f} of 1, largest gap of a spectrum {largest_gap:.2f} of 1, "
@@ -33,6 +40,11 @@ def verdict(certainty: float, largest_gap: float, confidence: float, agreement: 
         return f"the clusters separate clearly {numbers}"
     if certainty >= UNSURE:
         return f"the clusters separate, but some labels are doubtful {numbers}"
+    if contradiction > MOSTLY:
+        return (
+            f"graphs with {contradiction:.0%} of the weight contradict the labels, so these are "
+            f"probably wrong: compare with k-means or a Gaussian mixture {numbers}"
+        )
     return f"{NO_SUBSPACES} {numbers}"
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from polyspan._sklearn import Interval, check_parameters, plain_settings
 from polyspan.arrays import to_numpy
-from polyspan.inputs import naming_columns, require_dispatch
+from polyspan.inputs import as_dispatched, naming_columns
 
 
 def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
@@ -58,8 +58,7 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
         k1=(k1, [Interval(Integral, 3, None, closed="left")]),
         k2=(k2, [Interval(Integral, 3, None, closed="left")]),
     )
-    require_dispatch(X=X)
-    dimension, most = neighbour_estimate(X, k1, k2)
+    dimension, most = neighbour_estimate(as_dispatched(X), k1, k2)
     if most < k2:
         warnings.warn(
             f"{most + 1} distinct samples have only {most} neighbours: k2={k2} was lowered",

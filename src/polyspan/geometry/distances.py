@@ -29,7 +29,7 @@ from polyspan.geometry.angle_metrics import (
     normalised,
 )
 from polyspan.geometry.bases import is_orthonormal
-from polyspan.inputs import require_dispatch
+from polyspan.inputs import as_dispatched
 
 # Products of the columns of a basis may differ from 0 and 1 by this much. Rounding in float32, and
 # in bases that were written with four digits, stays below.
@@ -190,8 +190,7 @@ def pairwise_subspace_distances(bases: Array, *, metric: str = "chordal") -> Arr
     [[0.0, 1.0], [1.0, 0.0]]
     """
     check_metric(metric)
-    require_dispatch(bases=bases)
-    bases = as_floats(bases, "bases")
+    bases = as_floats(bases)
     if bases.ndim != 3:
         raise ValueError(
             "bases needs the shape (n_subspaces, n_features, subspace_dim), found "
@@ -296,7 +295,7 @@ def closeness_of_gram(gram: Array, n: int, dims: tuple[int, ...] | None = None) 
 def as_floats(bases: Array, name: str = "bases") -> Array:
     """Return an array of real floating-point numbers unchanged, and others in double precision."""
     try:
-        bases = as_array(bases)
+        bases = as_array(as_dispatched(bases, name))
     except ValueError as error:  # lists of different lengths
         raise ValueError(
             f"{name} cannot be read as one array ({error}): give bases of one shape, with columns "
@@ -320,7 +319,6 @@ def without_padding(bases: Array) -> list[Array]:
 
 def _two_bases(first: Array, second: Array) -> tuple[Array, Array]:
     """Return two bases without padding; raise an error where they are not in one space."""
-    require_dispatch(first=first, second=second)
     first, second = as_floats(first, "first"), as_floats(second, "second")
     if first.ndim != 2 or second.ndim != 2 or first.shape[0] != second.shape[0]:
         raise ValueError(
@@ -346,8 +344,10 @@ def _warn_if_skew(bases: Sequence[Array], name: str, stacklevel: int = 3) -> Non
 
 def same_shape(names: str, axes: str, first: Array, second: Array) -> tuple[Array, Array]:
     """Return two arrays; raise an error where they do not have one shape with these axes."""
-    require_dispatch(**dict(zip(names.split(" and "), (first, second), strict=True)))
-    first, second = as_array(first), as_array(second)
+    first, second = (
+        as_array(as_dispatched(a, name))
+        for a, name in zip((first, second), names.split(" and "), strict=True)
+    )
     if first.ndim != len(axes.split(",")) or first.shape != second.shape:
         raise ValueError(
             f"{names} need one shape ({axes}), found {tuple(first.shape)} and {tuple(second.shape)}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyspan.arrays import Array, to_numpy
 from polyspan.checks import warn_user
-from polyspan.inputs import require_dispatch
+from polyspan.inputs import as_dispatched
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
 from polyspan.kernel.functions import feature_distances
@@ -116,8 +116,7 @@ def check_sizes(
 def _check_given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.ndarray | None]:
     """Check the labels, or the seeds of GKIOP, that the user passed; return the kind and them."""
     if not isinstance(model.init, str):
-        require_dispatch(init=model.init)
-        labels = to_numpy(model.init)
+        labels = to_numpy(as_dispatched(model.init, "init"))
         if labels.shape != (n,) or labels.dtype.kind not in "iu":
             raise ValueError(
                 f"init has the shape {labels.shape} and the type {labels.dtype}: give one "
@@ -133,8 +132,7 @@ def _check_given_start(model: MCKUSaL | RobustMCKUSaL, n: int) -> tuple[str, np.
         return model.init, None
     if model.init != "gkiop":
         raise ValueError(f"gkiop_seeds are for init='gkiop', not for init={model.init!r}")
-    require_dispatch(gkiop_seeds=model.gkiop_seeds)
-    seeds = to_numpy(model.gkiop_seeds)
+    seeds = to_numpy(as_dispatched(model.gkiop_seeds, "gkiop_seeds"))
     if (
         seeds.shape != (model.n_subspaces,)
         or seeds.dtype.kind not in "iu"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from inspect import signature
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import eigsh
@@ -13,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from polyspan._sklearn import cluster_qr, plain_settings
-from polyspan.arrays import one_openmp_thread
+from polyspan.arrays import one_openmp_thread, some_eigenpairs
 
 # Starts of k-means in the embedding, which has one coordinate per subspace.
 KMEANS_STARTS = 10
@@ -159,7 +158,7 @@ def _least_of_part(
     n = matrix.shape[0]
     seeded = "rng" in signature(eigsh).parameters
     if n < DENSE_BELOW or k >= n - 1 or not seeded:
-        values, vectors = scipy.linalg.eigh(matrix.toarray(), subset_by_index=(0, k - 1))
+        values, vectors = some_eigenpairs(matrix.toarray(), 0, k - 1)
     else:
         start = np.random.RandomState(seed).uniform(-1, 1, n)
         rng = np.random.default_rng(seed)

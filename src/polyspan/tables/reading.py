@@ -11,7 +11,7 @@ from sklearn.utils.validation import FLOAT_DTYPES, validate_data
 
 from polyspan._sklearn import get_mask, is_pandas_na, is_scalar_nan
 from polyspan.checks import refuse_lazy
-from polyspan.inputs import naming_columns, require_numpy
+from polyspan.inputs import as_dispatched, naming_columns
 from polyspan.tables.column_values import Entries, columns_of
 from polyspan.tables.features import DISCRETE, Feature, feature_of
 from polyspan.tables.frames import in_zones_of_fit, is_frame
@@ -82,7 +82,7 @@ def read_table(model: Any, X: Any, *, reset: bool) -> Table:
         raise ValueError(
             f"{type(model).__name__} needs a table, and X is one column: pass X.to_frame()"
         )
-    require_numpy(type(model).__name__, X=X)
+    X = as_dispatched(X, numpy_only=type(model).__name__)
     if is_frame(X):
         return _read_frame(model, X, reset)
     if not reset:

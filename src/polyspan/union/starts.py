@@ -12,7 +12,7 @@ from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.checks import warn_user
 from polyspan.data.working import Working
 from polyspan.geometry import Dims, draw_bases, is_orthonormal, orthonormalise, zero_padded
-from polyspan.inputs import require_dispatch
+from polyspan.inputs import as_dispatched
 from polyspan.union._solve.problem import Problem
 from polyspan.union._solve.shape import join, with_columns
 from polyspan.union.plan import Plan
@@ -75,11 +75,13 @@ def given_start(init: Any, data: Data, plan: Plan) -> Array | None:
     """
     if isinstance(init, str):
         return None
-    require_dispatch(init=init)
     like = data.X
     if data.source is not None:
         like = np.empty((0, data.n_features), dtype=data.source.working_type)
-    start, shape = to_numpy(init), (plan.n_subspaces, data.n_features, plan.subspace_dim)
+    start, shape = (
+        to_numpy(as_dispatched(init, "init")),
+        (plan.n_subspaces, data.n_features, plan.subspace_dim),
+    )
     shape = (*shape[:2], shape[2] + plan.affine)
     return checked_start(start, shape, like, affine=plan.affine, dims=plan.dims)
 

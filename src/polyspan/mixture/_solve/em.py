@@ -31,6 +31,9 @@ from polyspan.union._solve.small_systems import invert_together
 
 # Falls of the likelihood by up to this many units of rounding are ignored.
 ROUNDING = 100.0
+# No gain is known better than to so many units of rounding. They are added to the tolerance: where
+# the gain of float32 samples is just the tolerance, EM ends after the same step in all namespaces.
+GAIN_ROUNDING = 2.0
 # Sparse EM drops components with a smaller responsibility for a sample. With any bound from 1e-2
 # to 1e-7 the error of filled digits changes by less than a thousandth.
 LEAST_RESPONSIBILITY = 0.01
@@ -84,8 +87,9 @@ def run_em(
         value, sums = samples.expect(proposed)
         value -= shrinkage.penalty(proposed)
         gain = value - history[-1]
+        rounding = machine_epsilon(proposed.noise) * abs(value)
         # In theory no step lowers the value. A step that lowers it by more than rounding is undone.
-        if gain < -ROUNDING * machine_epsilon(proposed.noise) * abs(value):
+        if gain < -ROUNDING * rounding:
             value = history[-1]
         else:
             gaussians = proposed
@@ -93,7 +97,7 @@ def run_em(
         if monitor is not None and monitor(0, iteration, value, gaussians):
             stopped = "callback"
             break
-        if gain <= smallest_gain:
+        if gain <= smallest_gain + GAIN_ROUNDING * rounding:
             stopped = "converged"
             break
     return Solution(gaussians, history[-1], tuple(history), len(history) - 1, stopped)

@@ -1,0 +1,58 @@
+"""Eigenpairs of symmetric matrices: some of them, where many eigenvalues are equal."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.testing import assert_allclose
+
+from polyspan.arrays import some_eigenpairs, top_eigenvectors
+
+
+def matrices(n):
+    """Return matrices with many equal eigenvalues: graphs of one and two cliques, and noise."""
+    clique = np.ones((n, n)) - np.eye(n)
+    half = n // 2
+    two = scipy.linalg.block_diag(*[np.ones((half, half)) - np.eye(half)] * 2)
+    noise = 1e-17 * np.random.RandomState(n).standard_normal((n, n))
+    return clique / (n - 1), two / (half - 1), np.eye(n) + noise + noise.T
+
+
+@pytest.mark.parametrize("n", [24, 70, 100, 136, 164])
+def test_equal_eigenvalues(n):
+    for a in matrices(n):
+        every = np.linalg.eigvalsh(a)
+        for k in (2, 5, 21):
+            values, vectors = top_eigenvectors(a, k)
+            assert_allclose(values, every[::-1][:k], atol=1e-12)
+            assert_allclose(a @ vectors, vectors * values, atol=1e-12)
+            assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
+            values, vectors = some_eigenpairs(a, 0, k - 1)
+            assert_allclose(values, every[:k], atol=1e-12)
+            assert_allclose(a @ vectors, vectors * values, atol=1e-12)
+
+
+@pytest.mark.parametrize("fault", ["error", "too few"])
+def test_where_lapack_fails_all_are_computed(fault, monkeypatch):
+    """Which matrices it fails on depends on the machine."""
+    compute = scipy.linalg.eigh
+
+    def failing(a, driver, **options):
+        if driver != "evr":
+            return compute(a, driver=driver, **options)
+        if fault == "error":
+            raise np.linalg.LinAlgError("Internal Error.")
+        values, vectors = compute(a)
+        return values[-1:], vectors[:, -1:]
+
+    A = np.random.RandomState(0).standard_normal((20, 20))
+    A = A + A.T
+    expected = some_eigenpairs(A, 15, 19)
+    monkeypatch.setattr(scipy.linalg, "eigh", failing)
+    values, vectors = some_eigenpairs(A, 15, 19)
+    assert_allclose(values, expected[0])
+    assert_allclose(np.abs(vectors), np.abs(expected[1]), atol=1e-9)
+
+
+def test_a_matrix_with_nan_is_refused():
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        some_eigenpairs(np.full((5, 5), np.nan), 0, 1)
