@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 from sklearn.datasets import load_digits
 
 import usps
@@ -77,6 +78,24 @@ def unequal(outliers: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.concatenate([np.repeat([0, 1, 2], 120), np.full(n_outliers, OUTLIER)])
 
 
+def moving_bodies(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tracks of 40 points on each of three bodies that turn and drift.
+
+    As in `examples/demo.py`: a camera that is far away keeps two of three coordinates.
+    """
+    rng = np.random.default_rng(seed)
+    time = np.linspace(0, 1, 30)[:, None]
+    tracks = []
+    for start in ((-0.6, 0, 0), (0.6, 0, 0), (0, 0.8, 0)):
+        points = rng.uniform(-1, 1, (40, 3))
+        turn = Rotation.from_rotvec(time * rng.normal(0, 1.5, 3)).as_matrix()
+        drift = time * rng.normal(0, 1, 3) + time**2 * rng.normal(0, 1, 3)
+        moved = np.einsum("tij,nj->nti", turn, points) + drift + start
+        tracks.append(moved[:, :, :2])
+    X = np.concatenate(tracks) + 0.003 * rng.standard_normal((120, 30, 2))
+    return X.reshape(120, 60), np.repeat([0, 1, 2], 40)
+
+
 PAIRS = ((1, 6), (0, 4), (3, 8), (1, 7), (3, 5), (4, 9), (2, 7), (5, 6))
 DATA = {
     **{
@@ -94,4 +113,5 @@ DATA = {
     "synthetic, t_s=.2": Data(lambda seed: paper(0.2, seed), 13),
     "dimensions 3, 6, 12": Data(lambda seed: unequal(0.0, seed), 6),
     "dimensions 3, 6, 12, 5 % outliers": Data(lambda seed: unequal(0.05, seed), 6),
+    "three moving bodies": Data(moving_bodies, 4, 60),
 }  # fmt: skip
