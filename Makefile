@@ -32,7 +32,7 @@ test coverage test-floor quick: export OMP_NUM_THREADS = 1
 .PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills soak bench bench-compare bench-check bench-baseline reproduce docs docs-quick format clean release-check
 
 help:
-	@echo "make demo          what polyspan does, in a table and a picture (under a minute, after the installation)"
+	@echo "make demo          the idea and three jobs beside the usual tools, printed and drawn (under a minute, after the installation)"
 	@echo "make quick         the tests that matter most, in under 90 seconds"
 	@echo "make test          all tests"
 	@echo "make coverage      all tests, with coverage: at least 95 % (half of the time again)"
