@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn import config_context, get_config
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context
 from sklearn.cluster._spectral import cluster_qr
 from sklearn.utils._array_api import _is_numpy_namespace as is_numpy_namespace
 from sklearn.utils._array_api import get_namespace, get_namespace_and_device
@@ -97,6 +98,36 @@ except ImportError:  # before scikit-learn 1.8
             f"{learned_where}: both must use the same namespace and the same device; move X there, "
             "or fit again"
         )
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
+    """Return scikit-learn's decorator of `fit` and `partial_fit`; a fit that fails changes nothing.
+
+    Whatever ends it, Ctrl-C and a lack of memory too, the estimator is as it was before. A fit may
+    store new objects at any time, but change none that an attribute holds already.
+    """
+    checked = _fit_context(  # type: ignore[no-untyped-call]
+        prefer_skip_nested_validation=prefer_skip_nested_validation
+    )
+
+    def decorator(fit: Method) -> Method:
+        inner = checked(fit)
+
+        @wraps(fit)
+        def whole(estimator: Any, *arguments: Any, **options: Any) -> Any:
+            before = vars(estimator).copy()
+            try:
+                return inner(estimator, *arguments, **options)
+            except BaseException:
+                estimator.__dict__ = before  # in one step, which a second Ctrl-C cannot halve
+                raise
+
+        return whole  # type: ignore[return-value]
+
+    return decorator
 
 
 class _Explained:

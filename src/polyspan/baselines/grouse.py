@@ -88,7 +88,7 @@ class GROUSE(LinearUnion):
         self.center = center
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspace by several passes over the samples.
 
@@ -121,7 +121,7 @@ class GROUSE(LinearUnion):
         self.mean_, self.n_seen_ = mean, 0
         return self._store(basis, learned, X)
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Update the subspace by one pass over more samples, in their order.
 
@@ -168,7 +168,7 @@ class GROUSE(LinearUnion):
         values = np.where(holes.missing, 0.0, X).astype(np.float64)
         greedy = isinstance(self.step_size, str)
         steps = np.full(len(X), 0.0 if greedy else float(self.step_size) / t)
-        columns = np.ascontiguousarray(basis.T, dtype=np.float64)
+        columns = np.array(basis.T, dtype=np.float64, order="C")  # a copy: sweeps are in place
         sweep(columns, values, holes.missing, order, steps, greedy)
         if not np.isfinite(columns).all():
             raise ValueError(
@@ -274,6 +274,7 @@ class KGROUSE(RobustMiCUSaL):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspaces from the observed entries.
 

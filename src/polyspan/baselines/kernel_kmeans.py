@@ -95,7 +95,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the samples.
 
