@@ -1,7 +1,6 @@
 """A fit that is interrupted leaves an estimator as it was, whole."""
 
 import sys
-from itertools import count
 from pathlib import Path
 
 import joblib
@@ -28,8 +27,8 @@ OTHER = make_union_of_subspaces((11, 13), n_features=5, subspace_dim=1, random_s
 #: Settings that are small and draw no numbers by chance.
 SMALL = {
     "n_subspaces": 2, "max_subspaces": 2, "n_clusters": 2, "subspace_dim": 1, "max_subspace_dim": 1,
-    "n_components": 1, "n_init": 1, "max_iter": 3, "n_sweeps": 2, "n_fits": 1, "method": "subspaces",
-    "anneal_steps": 1, "random_state": 0,
+    "n_components": 1, "n_init": 1, "max_iter": 3, "n_sweeps": 2, "n_fits": 1, "anneal_steps": 1,
+    "method": "subspaces", "random_state": 0,
 }  # fmt: skip
 ESTIMATORS = [
     value
@@ -76,14 +75,15 @@ def interruptions(estimator, call):
     """Interrupt a call wherever attributes have changed; return how often, and what it left."""
     before, content = dict(vars(estimator)), joblib.hash(vars(estimator))
     broken = []
-    for number in count():
-        if not interrupted(estimator, call, number):
-            return number, broken
+    number = 0
+    while interrupted(estimator, call, number):
         after = vars(estimator)
         same = list(after) == list(before) and all(after[name] is before[name] for name in before)
         if not same or joblib.hash(after) != content:
             broken.append(number)
             estimator.__dict__ = dict(before)
+        number += 1
+    return number, broken
 
 
 @pytest.mark.filterwarnings("ignore")
