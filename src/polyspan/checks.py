@@ -38,7 +38,13 @@ from polyspan.arrays import (
     to_numpy,
 )
 from polyspan.geometry import closeness
-from polyspan.inputs import naming_columns, package_of, require_dispatch, require_numpy
+from polyspan.inputs import (
+    naming_columns,
+    package_of,
+    plain_numbers,
+    require_dispatch,
+    require_numpy,
+)
 
 MISSING_ADVICE = (
     "use polyspan.RobustMiCUSaL, which learns from the observed entries, or impute them first"
@@ -57,7 +63,7 @@ def validate_samples(
     method: str = "predict",
     double: bool = False,
 ) -> Array:
-    """Check samples and return them as an array; NaN is allowed.
+    """Check samples and return them as an array; NaN is allowed, and stands for masked entries.
 
     Parameters
     ----------
@@ -69,6 +75,7 @@ def validate_samples(
     double : bool
         Whether to convert float32 to float64.
     """
+    X = plain_numbers(X)
     if isinstance(X, list | tuple) and get_config()["array_api_dispatch"]:
         X = np.asarray(X)  # scikit-learn 1.7 takes no lists with dispatch on
     if hasattr(X, "__dask_graph__"):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from polyspan._sklearn import Interval, fit_context
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.weights import check_weights
-from polyspan.inputs import naming_columns, require_numpy
+from polyspan.inputs import naming_columns, plain_numbers, require_numpy
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, check_kernel_matrix, kernel_of
 
 
@@ -155,6 +155,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
         refuse_lazy(self, X)
         require_numpy(type(self).__name__, X=X)
+        X = plain_numbers(X)
         with naming_columns(X):
             return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
 

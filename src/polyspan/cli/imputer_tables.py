@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -85,6 +86,7 @@ def fill_table(
         if lost:
             say("note", f"not in {outputs[0]}, which can hold numbers only: {first_ten(lost)}")
     if not known:
+        model.set_params(keep_empty_features=True)  # a file keeps its columns
         fit_imputer(model, table, quiet)
     filled = _completed(model, table, len(outputs), seed)
     _write(table, filled, outputs, force=force)
@@ -117,6 +119,8 @@ def _completed(
         _check_number_model(model, table)
         X = table.for_model(model)
     with _in_words_of_options():
+        # The report that follows names the columns and counts the entries.
+        warnings.filterwarnings("ignore", ".* entries stay missing")
         if seed is None:
             found = [model.transform(X)]
         else:
