@@ -109,9 +109,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
     Whatever ends it, Ctrl-C and a lack of memory too, the estimator is as it was before. A fit may
     store new objects at any time, but change none that an attribute holds already.
     """
-    checked = _fit_context(  # type: ignore[no-untyped-call]
-        prefer_skip_nested_validation=prefer_skip_nested_validation
-    )
+    checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
 
     def decorator(fit: Method) -> Method:
         inner = checked(fit)

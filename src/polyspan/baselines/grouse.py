@@ -275,7 +275,7 @@ class KGROUSE(RobustMiCUSaL):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Learn the subspaces from the observed entries.
 
         Parameters

@@ -12,10 +12,10 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, MissingValues, StrOptions, fit_context, plain_settings
 from polyspan.checks import first_ten, warn_user
 from polyspan.progress import FitProgress
-from polyspan.tables.features import Feature
+from polyspan.tables.features import AS_ASKED, Feature
 from polyspan.tables.filling import fit_model
 from polyspan.tables.frames import is_frame
-from polyspan.tables.left_out import AS_ASKED, warn_about_empty
+from polyspan.tables.left_out import warn_about_empty
 from polyspan.tables.model import TableModel
 from polyspan.tables.reading import Table, read_table, takes_nan
 from polyspan.tables.results import ImputerResults
