@@ -86,7 +86,6 @@ def fill_table(
         if lost:
             say("note", f"not in {outputs[0]}, which can hold numbers only: {first_ten(lost)}")
     if not known:
-        model.set_params(keep_empty_features=True)  # a file keeps its columns
         fit_imputer(model, table, quiet)
     filled = _completed(model, table, len(outputs), seed)
     _write(table, filled, outputs, force=force)
