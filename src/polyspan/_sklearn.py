@@ -6,9 +6,9 @@ All other files import these names from here, so that only this file depends on 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj, is_numpy_array
@@ -102,6 +102,36 @@ except ImportError:  # before scikit-learn 1.8
         )
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
+    """Return scikit-learn's decorator of `fit` and `partial_fit`; a fit that fails changes nothing.
+
+    Whatever ends it, Ctrl-C and a lack of memory too, the estimator is as it was before. A fit may
+    store new objects at any time, but change none that an attribute holds already. It shows a bar
+    where one was asked for.
+    """
+    checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+
+    def decorator(fit: Method) -> Method:
+        inner = checked(fit)
+
+        @wraps(fit)
+        def whole(estimator: Any, *arguments: Any, **options: Any) -> Any:
+            before = vars(estimator).copy()
+            try:
+                with job_of_fit(estimator) if asked() else nullcontext():
+                    return inner(estimator, *arguments, **options)
+            except BaseException:
+                estimator.__dict__ = before  # in one step, which a second Ctrl-C cannot halve
+                raise
+
+        return whole  # type: ignore[return-value]
+
+    return decorator
+
+
 class _Explained:
     """A method that some models lack; the message of its absence says why."""
 
@@ -125,25 +155,6 @@ def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]],
     `check` raises an error that says why a model lacks the method.
     """
     return lambda method: _Explained(check, method)
-
-
-def fit_context(*, prefer_skip_nested_validation: bool) -> Any:
-    """Return scikit-learn's decorator of fits; these also show a bar where one was asked for."""
-    checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
-
-    def decorate(fit: Any) -> Any:
-        inner = checked(fit)
-
-        @wraps(fit)
-        def fit_with_bar(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-            if not asked():
-                return inner(estimator, *args, **kwargs)
-            with job_of_fit(estimator):
-                return inner(estimator, *args, **kwargs)
-
-        return fit_with_bar
-
-    return decorate
 
 
 def plain_settings(X: Any = None) -> AbstractContextManager[None]:

@@ -42,6 +42,7 @@ from polyspan.inputs import (
     as_dispatched,
     naming_columns,
     package_of,
+    plain_numbers,
     require_dispatch,
 )
 
@@ -62,7 +63,7 @@ def validate_samples(
     method: str = "predict",
     double: bool = False,
 ) -> Array:
-    """Check samples and return them as an array; NaN is allowed.
+    """Check samples and return them as an array; NaN is allowed, and stands for masked entries.
 
     Parameters
     ----------
@@ -74,6 +75,7 @@ def validate_samples(
     double : bool
         Whether to convert float32 to float64.
     """
+    X = plain_numbers(X)
     if isinstance(X, list | tuple) and get_config()["array_api_dispatch"]:
         X = np.asarray(X)  # scikit-learn 1.7 takes no lists with dispatch on
     if hasattr(X, "__dask_graph__"):

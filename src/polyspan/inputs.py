@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,12 @@ from array_api_compat import is_array_api_obj
 from sklearn import get_config
 
 from polyspan.arrays import device, is_numpy
+
+#: Types of dates and durations in arrays of objects.
+TIMES = {
+    "dates": (np.datetime64, datetime.date),
+    "durations": (np.timedelta64, datetime.timedelta),
+}
 
 
 def package_of(a: Any) -> str | None:
@@ -74,6 +81,55 @@ def require_numpy(user: str, **arrays: Any) -> None:
             )
 
 
+def plain_numbers(X: Any, name: str = "X", instead: str = "") -> Any:
+    """Return data with NaN where an array of NumPy was masked; refuse dates and durations.
+
+    NumPy would drop the mask, and take a date for the number of its days or nanoseconds. All else
+    is returned as it is. `instead` says what the user can do, besides converting.
+    """
+    if isinstance(X, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in X):
+        X = np.ma.stack(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = _with_nan(X)
+    labels = [label for label, column in _columns(X) if _is_time(column.dtype)]
+    if labels:
+        with naming_columns(X, name):  # and others that are no numbers
+            raise ValueError(f"columns of {name} hold dates or durations")
+    kind = _time_kind(X)
+    if kind is not None:
+        since = f"({name} - {name}.min())" if kind == "dates" else name
+        raise ValueError(
+            f"{name} holds {kind}, which are not taken for numbers: turn them into numbers, such "
+            f"as days by {since} / np.timedelta64(1, 'D'){instead}"
+        )
+    return X
+
+
+def _with_nan(X: Any) -> np.ndarray:
+    """Return a masked array as a plain one, with NaN where it is masked."""
+    if not np.ma.is_masked(X) or X.dtype.kind in "mM":
+        return np.asarray(X)
+    return np.asarray((X if X.dtype.kind in "fcO" else X.astype(np.float64)).filled(np.nan))
+
+
+def _time_kind(X: Any) -> str | None:
+    """Return whether an array, or rows of a list, hold "dates" or "durations"; else None."""
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError:  # rows of several lengths
+            return None
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "mMO":
+        return None
+    if X.dtype.kind != "O":
+        return "dates" if X.dtype.kind == "M" else "durations"
+    kinds = {type(entry) for entry in X.ravel()}
+    for kind, types in TIMES.items():
+        if any(issubclass(one, types) for one in kinds):
+            return kind
+    return None
+
+
 @contextmanager
 def naming_columns(X: Any, name: str = "X") -> Iterator[None]:
     """Name the columns of a table in errors of what turns it into an array of numbers."""
@@ -94,21 +150,29 @@ def naming_columns(X: Any, name: str = "X") -> Iterator[None]:
 
 def _columns_without_numbers(X: Any) -> dict[Any, str]:
     """Return the columns of a pandas or Polars frame that are not numbers, and what is wrong."""
-    if hasattr(X, "iloc") and hasattr(X, "items"):
-        columns = list(X.items())
-    elif hasattr(X, "get_columns"):
-        columns = [(column.name, column) for column in X.get_columns()]
-    else:
-        return {}
-    reasons = {label: _no_numbers(column) for label, column in columns}
+    reasons = {label: _no_numbers(column) for label, column in _columns(X)}
     return {label: reason for label, reason in reasons.items() if reason}
+
+
+def _columns(X: Any) -> list[tuple[Any, Any]]:
+    """Return the names and columns of a pandas or Polars frame; none of anything else."""
+    if hasattr(X, "iloc") and hasattr(X, "columns") and hasattr(X, "items"):
+        return list(X.items())
+    if hasattr(X, "get_columns"):
+        return [(column.name, column) for column in X.get_columns()]
+    return []
+
+
+def _is_time(kind: Any) -> bool:
+    """Tell the types of dates and durations of NumPy, pandas and Polars."""
+    is_temporal = getattr(kind, "is_temporal", None)
+    return (is_temporal is not None and is_temporal()) or getattr(kind, "kind", "") in ("m", "M")
 
 
 def _no_numbers(column: Any) -> str:
     """Return why a column does not hold numbers; empty where it does."""
     kind = column.dtype
-    is_temporal = getattr(kind, "is_temporal", None)
-    if (is_temporal is not None and is_temporal()) or getattr(kind, "kind", "") in ("m", "M"):
+    if _is_time(kind):
         return f"its type is {kind}"
     try:
         if hasattr(column, "iloc") and kind != np.dtype(object):

@@ -22,7 +22,7 @@ from polyspan.geometry import (
     subspace_distance,
 )
 from polyspan.geometry.distances import as_floats, same_shape, without_padding
-from polyspan.inputs import as_dispatched
+from polyspan.inputs import as_dispatched, plain_numbers
 
 __all__ = [
     "average_subspace_distance",
@@ -151,6 +151,8 @@ def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> floa
     >>> relative_reconstruction_error(np.array([[0.0, 4.0]]), np.array([[0.0, 3.0]]))
     0.0625
     """
+    X_true = plain_numbers(X_true, "X_true")
+    X_reconstructed = plain_numbers(X_reconstructed, "X_reconstructed")
     X_true, X_reconstructed = same_shape(
         "X_true and X_reconstructed", "n_samples, n_features", X_true, X_reconstructed
     )

@@ -95,6 +95,21 @@ def test_warnings_of_the_imputer_are_notes_in_words_of_options(run, tmp_path):
         assert word not in done.output
 
 
+def test_what_a_file_keeps_is_not_said_to_be_dropped(run, tmp_path):
+    """Empty columns stay in a file; the report names those that are carried over."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 2)), columns=["a", "b"])
+    frame["text"] = [None if k == 5 else f"word {k}" for k in range(60)]
+    frame["void"] = None
+    frame.iloc[3, 0] = np.nan
+    save(frame)
+    done = run("impute", "t.csv", "-o", "f.csv", *FAST)
+    assert pd.read_csv("f.csv").columns.tolist() == ["a", "b", "text", "void"]
+    assert "dropped" not in done.output
+    assert "stay missing" not in done.output
+    assert "'text' (free text)" in done.output
+
+
 def test_single_values_other_than_numbers_stay_alone(run, tmp_path):
     """A blank cell beside them may mean the opposite."""
     _, holes = cells()

@@ -89,13 +89,14 @@ def test_samples_with_too_few_entries_are_not_kept():
     assert model.n_samples_seen_ == 340
 
 
-def test_a_fit_that_fails_costs_no_samples(monkeypatch):
+def test_a_batch_whose_fit_fails_is_not_counted_and_may_be_given_again(monkeypatch):
     model = MiCUSaL(3, 2, random_state=0).partial_fit(X[:4])
     with monkeypatch.context() as patch:
         patch.setattr(MiCUSaL, "fit", lambda self, X, **weights: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             model.partial_fit(X[4:30])
-    model.partial_fit(X[30:100])
+    assert model.n_samples_seen_ == 4
+    model.partial_fit(X[4:30]).partial_fit(X[30:100])
     assert model.n_samples_seen_ == 100
     assert_allclose(model.bases_, MiCUSaL(3, 2, random_state=0).partial_fit(X[:100]).bases_)
 

@@ -126,7 +126,7 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         """Return the largest number of clusters that may be chosen."""
         return int(min(self.max_subspaces, n_samples - 1))
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the samples and find a subspace for every cluster.
 

@@ -189,7 +189,7 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.tol = tol
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the dictionary.
 

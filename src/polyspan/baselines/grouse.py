@@ -89,7 +89,7 @@ class GROUSE(LinearUnion):
         self.center = center
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the subspace by several passes over the samples.
 
@@ -128,7 +128,7 @@ class GROUSE(LinearUnion):
         progress.end()
         return self
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Update the subspace by one pass over more samples, in their order.
 
@@ -175,7 +175,7 @@ class GROUSE(LinearUnion):
         values = np.where(holes.missing, 0.0, X).astype(np.float64)
         greedy = isinstance(self.step_size, str)
         steps = np.full(len(X), 0.0 if greedy else float(self.step_size) / t)
-        columns = np.ascontiguousarray(basis.T, dtype=np.float64)
+        columns = np.array(basis.T, dtype=np.float64, order="C")  # a copy: sweeps are in place
         sweep(columns, values, holes.missing, order, steps, greedy)
         if not np.isfinite(columns).all():
             raise ValueError(
@@ -281,7 +281,8 @@ class KGROUSE(RobustMiCUSaL):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Learn the subspaces from the observed entries.
 
         Parameters

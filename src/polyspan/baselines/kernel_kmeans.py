@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from polyspan._sklearn import CallbackSupportMixin, Interval, fit_context
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.weights import check_weights
-from polyspan.inputs import as_dispatched, naming_columns
+from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, check_kernel_matrix, kernel_of
 from polyspan.progress import FitProgress
 from polyspan.summaries import Summary, html_with_summary, listed, without_words
@@ -97,7 +97,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         self.tol = tol
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the samples.
 
@@ -180,6 +180,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
         refuse_lazy(self, X)
         X = as_dispatched(X, numpy_only=type(self).__name__)
+        X = plain_numbers(X)
         with naming_columns(X):
             return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
 

@@ -130,7 +130,7 @@ class KernelPCADenoiser(KernelUnion):
         self.n_splits = n_splits
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components, and with `subspace_dim="noise"` also their number.
 
@@ -258,7 +258,7 @@ class RobustKernelPCA(KernelUnion):
         self.delta_min = delta_min
         self.preimage = preimage
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components from the observed entries.
 

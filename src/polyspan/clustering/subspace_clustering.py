@@ -170,7 +170,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.extra_members = extra_members
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the samples.
 

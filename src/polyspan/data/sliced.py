@@ -123,6 +123,11 @@ def _check_layout(X: Any, *, is_dask: bool) -> None:
         )
     if is_dask and scipy.sparse.issparse(X._meta):
         raise ValueError(DENSE_ONLY)
+    if is_dask and isinstance(X._meta, np.ma.MaskedArray):
+        raise ValueError(
+            "X is a dask array of masked arrays, whose masks would be lost: mark what is missing "
+            "by NaN, as dask.array.ma.filled(X, np.nan) does for floats"
+        )
     if np.dtype(X.dtype).kind not in "fiub":
         raise ValueError(f"X has the type {X.dtype}: convert it to float32 or float64 first")
     if is_dask and np.isnan(X.shape[1]):

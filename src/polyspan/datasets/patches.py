@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from polyspan.datasets.pixels import whole_numbers
-from polyspan.inputs import require_numpy
+from polyspan.inputs import plain_numbers, require_numpy
 
 #: Rows and columns, or one number for both.
 Size = int | Sequence[int]
@@ -57,7 +57,7 @@ def extract_patches(
     (6, 4)
     """
     require_numpy("extract_patches", image=image)
-    pixels = np.asarray(image)
+    pixels = np.asarray(plain_numbers(image, "image"))
     shape = _image_shape("image", pixels.shape)
     height, width = patch = _size("patch_shape", patch_shape)
     top, left = _corners(shape, patch, step, cover)

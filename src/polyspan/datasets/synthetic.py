@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, check_parameters
 from polyspan.geometry import orthonormal_columns, range_basis
-from polyspan.inputs import naming_columns, require_numpy
+from polyspan.inputs import naming_columns, plain_numbers, require_numpy
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def mask_entries(
         random_state=(random_state, ["random_state"]),
     )
     require_numpy("mask_entries", X=X)
-    given = np.asarray(X)
+    given = np.asarray(plain_numbers(X))
     if given.dtype.kind not in "biuf":  # a table of several types
         with naming_columns(X):
             given = given.astype(np.float64)

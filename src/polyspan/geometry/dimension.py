@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 
 from polyspan._sklearn import Interval, check_parameters, plain_settings
 from polyspan.arrays import to_numpy
-from polyspan.inputs import as_dispatched, naming_columns
+from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
 
 
 def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
@@ -88,6 +88,7 @@ def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
         Number of neighbours that a sample has: the number of distinct samples minus 1.
     """
     check_neighbours(k1, k2)
+    X = plain_numbers(X)
     with naming_columns(X):
         X = np.unique(check_array(to_numpy(X), dtype=[np.float64, np.float32]), axis=0)
     most = len(X) - 1

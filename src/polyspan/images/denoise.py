@@ -9,8 +9,10 @@ from polyspan._sklearn import StrOptions, check_parameters
 from polyspan.arrays import limit_threads
 from polyspan.images.job import Job
 from polyspan.images.own import PRESETS
+from polyspan.images.planes import check_image
 from polyspan.images.poisson import denoise_poisson
 from polyspan.images.presets import n_threads
+from polyspan.images.units import check_units
 from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
 from polyspan.progress import Share, progress_bar
@@ -45,12 +47,14 @@ def denoise_image(
     ----------
     image : array-like of shape (height, width), or with channels; or a list of such pictures
         The picture, of 16×16 pixels or more. Integers are divided by the largest value of their
-        type, as in scikit-image; floats are not changed. Leave an alpha channel out. Tensors of
-        PyTorch and arrays of CuPy are denoised on their device.
+        type, as in scikit-image, and refused where all of them would be black then, as levels of 8
+        bits in int64; floats are not changed. Leave an alpha channel out. Tensors of PyTorch and
+        arrays of CuPy are denoised on their device.
     sigma : float or array-like, default=None
-        Standard deviation of the noise, in the units of the result. One number; or one per channel;
-        or a map of the size of the picture. None: estimated, as by `estimate_noise`. For a JPEG
-        that is often too low: give it if noise is left.
+        Standard deviation of the noise, in the units of the result: 25 levels of an 8-bit picture
+        are 25 / 255. One number; or one per channel; or a map of the size of the picture. None:
+        estimated, as by `estimate_noise`. For a JPEG that is often too low: give it if noise is
+        left.
     preset : {"fast", "balanced", "best"}, default="balanced"
         "fast" leaves out groups of similar patches and takes a third of the time. "best" repeats
         the groups with better estimates and takes twice as long.
@@ -136,6 +140,7 @@ def denoise_image(
 
     def one(picture: Any, share: Share) -> Any:
         if noise != "poisson":
+            check_units(check_image(picture, channel_axis, stack_axis), sigma)
             return job.denoise(picture, sigma, channel_axis, stack_axis, share)
         require_numpy('denoise_image with noise="poisson"', image=picture)
         return denoise_poisson(

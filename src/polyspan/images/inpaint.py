@@ -27,6 +27,7 @@ from polyspan.images.presets import (
     n_threads,
     patch_side,
 )
+from polyspan.images.units import check_integers
 from polyspan.mixture import SubspaceMixture
 from polyspan.progress import progress_bar
 
@@ -98,7 +99,8 @@ def inpaint_image(
     ----------
     image : array-like of shape (height, width), or with channels
         The picture, of 16×16 pixels or more. Integers are divided by the largest value of their
-        type, as in scikit-image; floats are not changed. Masked pixels are not used.
+        type, as in scikit-image, and refused where all of them would be black then, as levels of 8
+        bits in int64; floats are not changed. Masked pixels are not used.
     mask : array-like of shape (height, width), or of the shape of the image
         True (or not 0) where a pixel is missing, in all channels or in one. Where channels have
         different masks, they are filled together: what one channel has tells about the others.
@@ -148,6 +150,7 @@ def inpaint_image(
     holes = missing if channel_axis is None else np.moveaxis(missing, 0, channel_axis)
     pixels = as_pixels(image)
     holes = np.broadcast_to(holes[0] if channel_axis is None else holes, pixels.shape)
+    check_integers(pixels, holes)
     moved, offset = (pixels, 0.0) if model is not None else without_offset(pixels, holes)
     picture = Planes.of(moved, channel_axis, missing)
     side = PATCH if model is None else patch_side(model)

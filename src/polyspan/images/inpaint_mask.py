@@ -13,6 +13,11 @@ from polyspan.inputs import require_numpy
 def check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
     """Return which pixels are missing: (1, height, width), or (n_channels, height, width)."""
     require_numpy("inpaint_image", image=image, mask=mask)
+    if np.ma.is_masked(mask):
+        raise ValueError(
+            "the mask is a masked array: say of every pixel whether it is missing, as by "
+            "mask.filled(True)"
+        )
     whole = check_image(image, channel_axis).shape
     shape = whole if channel_axis is None else tuple(np.delete(whole, channel_axis).tolist())
     missing = np.asarray(mask)

@@ -107,6 +107,8 @@ def _as_levels(
     sigma: Any, channels: Array, channel_axis: int | None, stack_axis: int | None
 ) -> np.ndarray:
     """Return levels that can be broadcast to the channels."""
+    if np.ma.is_masked(sigma):
+        raise ValueError("sigma is a masked array: give a noise for every pixel, as by filled()")
     levels = to_numpy(as_pixels(sigma))
     n_channels, *size = channels.shape
     if levels.dtype.kind not in "fiu":

@@ -21,6 +21,7 @@ from polyspan.images.planes import (
     without_offset,
 )
 from polyspan.images.smoothed import are_halved, are_smoothed
+from polyspan.images.units import check_integers
 
 # Least rows and columns of a picture.
 LEAST_SIDE = 16
@@ -73,7 +74,8 @@ def estimate_noise(
     -------
     float or ndarray of shape (n_channels,)
         Standard deviation in the units of the picture; integers are divided by the largest value
-        of their type. An array where `per_channel` is True; a gray picture has one channel.
+        of their type, as in `denoise_image`. An array where `per_channel` is True; a gray picture
+        has one channel.
 
     Examples
     --------
@@ -90,6 +92,7 @@ def estimate_noise(
         per_channel=(per_channel, ["boolean"]),
     )
     pixels = channels_first(check_image(image, channel_axis), channel_axis)
+    check_integers(pixels)
     height, width = pixels.shape[1:]
     if min(height, width) < LEAST_SIDE:
         raise ValueError(

@@ -185,7 +185,10 @@ def as_image(
 def check_image(image: Any, channel_axis: int | None, stack_axis: int | None = None) -> Array:
     """Return a picture as an array of the right number of dimensions."""
     if np.ma.is_masked(image):
-        raise ValueError("the image is a masked array: give its data and mask to inpaint_image")
+        raise ValueError(
+            "the image is a masked array, and the mask would be lost: fill what is masked by "
+            "inpaint_image(image.data, np.ma.getmaskarray(image))"
+        )
     pixels = as_pixels(image)
     if not namespace(pixels).isdtype(pixels.dtype, ("real floating", "integral", "bool")):
         raise TypeError(f"the image has values of the type {pixels.dtype}: need real numbers")

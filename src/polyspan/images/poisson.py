@@ -14,6 +14,7 @@ from scipy.stats import norm, poisson
 from polyspan.images.growth import fit_growth, noise_levels
 from polyspan.images.planes import axes_first, check_image
 from polyspan.images.presets import check_picture_size
+from polyspan.images.units import check_counts
 
 # Means of counts up to which the inverse is a table. Above them the difference between a mean and
 # a quarter of its squared transform hardly changes.
@@ -215,6 +216,7 @@ def denoise_poisson(
         In the units of the picture.
     """
     pixels = _check_counts(image, channel_axis, stack_axis, gain, offset, read_noise)
+    check_counts(pixels, gain=gain, offset=offset, read_noise=read_noise)
     if pixels.max() == pixels.min():
         order = axes_first(pixels.ndim, channel_axis, stack_axis)
         check_picture_size(tuple(pixels.shape[axis] for axis in order[-2:]), 8, learned=True)

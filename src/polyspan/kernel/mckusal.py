@@ -203,7 +203,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the subspaces.
 

@@ -209,7 +209,7 @@ class SubspaceMixture(MixturePrediction):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, noise_groups: Any = None
     ) -> Self:

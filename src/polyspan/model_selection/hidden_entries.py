@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan._sklearn import Interval, check_parameters
 from polyspan.arrays import machine_epsilon, power_of_two_scale
-from polyspan.inputs import naming_columns, require_numpy
+from polyspan.inputs import naming_columns, plain_numbers, require_numpy
 from polyspan.union._solve.masked import MaskedBlock
 
 # Weight of filled-in entries in predictions from few observed ones, as in RobustMiCUSaL.
@@ -70,6 +70,7 @@ def masked_entry_score(
         X, estimator = estimator[:-1].transform(X), estimator[-1]
     check_linear(estimator, "masked_entry_score")
     require_numpy("masked_entry_score", bases_=estimator.bases_)
+    X = plain_numbers(X)
     with naming_columns(X):
         X = validate_data(
             estimator, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"

@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, ParameterGrid
 from sklearn.utils import check_array, check_random_state
 
 from polyspan._sklearn import Interval, check_parameters
-from polyspan.inputs import naming_columns, require_numpy
+from polyspan.inputs import naming_columns, plain_numbers, require_numpy
 from polyspan.progress import progress_bar
 
 
@@ -96,6 +96,7 @@ def choose_by_noise(
         random_state=(random_state, ["random_state"]),
     )
     require_numpy("choose_by_noise", X=X)
+    X = plain_numbers(X)
     with naming_columns(X):
         X = check_array(X, dtype=np.float64)
     levels = np.atleast_1d(np.asarray(noise, dtype=float))

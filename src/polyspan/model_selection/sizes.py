@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_array, check_random_state
 
 from polyspan._sklearn import Interval, check_parameters
-from polyspan.inputs import naming_columns, require_numpy
+from polyspan.inputs import naming_columns, plain_numbers, require_numpy
 from polyspan.model_selection.hidden_entries import check_linear, hidden_entry_errors, masked_block
 from polyspan.model_selection.size_choice import SizeChoice, bounds_reached
 from polyspan.progress import progress_bar
@@ -110,6 +110,7 @@ def choose_size(
         progress=(progress, ["boolean"]),
     )
     require_numpy("choose_size", X=X)
+    X = plain_numbers(X)
     with naming_columns(X):
         X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     if max_dim >= X.shape[1]:

@@ -111,7 +111,7 @@ class SubspaceOutlierDetector(
         self.standardize = standardize
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the observed entries.
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import plain_settings
 from polyspan.arrays import to_numpy
-from polyspan.inputs import naming_columns
+from polyspan.inputs import naming_columns, plain_numbers
 
 #: More samples than this are thinned out in the panel of samples.
 MOST_POINTS = 5000
@@ -175,6 +175,7 @@ def _draw_samples(ax: Any, model: Any, coordinates: np.ndarray) -> None:
 
 def _leading_coordinates(model: Any, X: Any) -> np.ndarray:
     """Return samples on their two leading singular vectors, or on one and zero."""
+    X = plain_numbers(X)
     X = to_numpy(X) if is_array_api_obj(X) else X
     with naming_columns(X):
         X = check_array(X, dtype=[np.float64, np.float32])

@@ -215,6 +215,11 @@ def _is_missing(entry: Any) -> bool:
     return isinstance(differs, bool | np.bool_) and bool(differs)
 
 
+def kind_of(value: Any) -> str:
+    """Return the kind of a single value, one of those of `Values`."""
+    return _of_objects([value])[0]
+
+
 def _of_objects(observed: list[Any]) -> tuple[str, np.ndarray]:
     """Return the kind of objects by their types, and numbers for them."""
     types = {type(entry) for entry in observed}

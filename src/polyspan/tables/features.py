@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polyspan.tables.column_types import NO_TYPE, ColumnType, shared_type
-from polyspan.tables.column_values import Entries, Values, values_of
+from polyspan.tables.column_values import Entries, Values, kind_of, values_of
 
 #: Text with at most so many values is a category; each must occur twice on average.
 MOST_TEXT_LEVELS = 50
@@ -43,6 +43,8 @@ IDENTIFIER = re.compile(
     r"(?:.*[\W_])?(?:id|ids|uid|uuid|idx|index|key|nr|no|num|number|row)|unnamed: 0", re.IGNORECASE
 )
 CAMEL_IDENTIFIER = re.compile(r".*[a-z](?:Id|ID|Nr|No|Key|Index|Number)")
+#: Why a column is skipped that the user wants skipped.
+AS_ASKED = "as feature_types says"
 #: Decimals with more digits after the point are filled with as many as a float has.
 MOST_DECIMALS = 12
 
@@ -92,8 +94,8 @@ class Feature:
             if measured.kind not in fitting:
                 before = f"{self.kind}s" if len(fitting) == 1 else "numbers"
                 raise ValueError(
-                    f"column {self.name!r} had {before} in fit and now holds "
-                    f"{entries.values()[0]!r}: give {before}, or fit again"
+                    f"column {self.name!r} had {before} in fit and now "
+                    f"{_unfitting(entries, measured.kind, fitting)}: give {before}, or fit again"
                 )
             out[~entries.missing] = measured.numbers
         if np.isinf(out).any():
@@ -136,7 +138,7 @@ def feature_of(entries: Entries, wanted: str | None = None) -> Feature:
     if entries.missing.all():
         return Feature(name, "empty", type=entries.type)
     if wanted == "skip":
-        return Feature(name, "skip", reason="as feature_types says")
+        return Feature(name, "skip", reason=AS_ASKED)
     measured = values_of(entries)
     kind = wanted
     if kind is None:
@@ -193,6 +195,26 @@ def _is_category(value: Any) -> bool:
 def _described(values: list[Any]) -> str:
     name = shared_type(values)
     return f"values of type {name}" if name else "values of several types"
+
+
+def _unfitting(entries: Entries, kind: str, fitting: tuple[str, ...]) -> str:
+    """Say what in a column does not fit: where one entry is text, the numbers beside it do."""
+    if entries.kind is not None:
+        return f"is a column of the type {kind}"
+    values = entries.values()
+    wrong = [value for value in values if kind_of(value) not in fitting] or values
+    # A file with one word in a column of numbers is read as text as a whole.
+    worst = [value for value in wrong if isinstance(value, str) and not _reads_as_number(value)]
+    shown = (worst if "number" in fitting else []) or wrong
+    return f"holds {shown[0]!r} ({len(shown)} of {len(values)} entries)"
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _code(codes: dict[Any, int], level: Any) -> float:

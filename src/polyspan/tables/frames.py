@@ -35,7 +35,7 @@ def with_filled(
     values : list of arrays
         Numbers; levels of discrete columns as 0, 1, …
     """
-    filled = zip(_columns(X), features, rows, values, strict=True)
+    filled = zip(columns_of_frame(X), features, rows, values, strict=True)
     columns = [_filled(*one) if len(one[2]) else None for one in filled]
     if is_pandas(X):
         out = X.copy()
@@ -47,16 +47,22 @@ def with_filled(
     return type(X)([old if new is None else new for old, new in kept])
 
 
-def _columns(X: Any) -> list[Any]:
+def columns_of_frame(X: Any) -> list[Any]:
+    """Return the columns of a pandas or Polars frame."""
     return [X.iloc[:, j] for j in range(X.shape[1])] if is_pandas(X) else list(X.get_columns())
+
+
+def holds_numbers(column: Any) -> bool:
+    """Tell whether the type of a column is one of numbers: without any entry it gets zeros."""
+    kind = column.dtype
+    return bool(kind.kind in "iuf" if hasattr(column, "iloc") else kind.is_numeric())
 
 
 def _filled(column: Any, feature: Feature, rows: np.ndarray, values: np.ndarray) -> Any:
     """Return a filled column; raise an error where its type cannot hold what is filled in."""
     pandas = hasattr(column, "iloc")
     if feature.kind == "empty":
-        zero = column.dtype.kind in "iuf" if pandas else column.dtype.is_numeric()
-        if not zero:
+        if not holds_numbers(column):
             return column
         feature = Feature(feature.name, "constant", (0,), entries="integer")
     try:
@@ -73,7 +79,7 @@ def _filled(column: Any, feature: Feature, rows: np.ndarray, values: np.ndarray)
 
 def in_zones_of_fit(X: Any, features: Sequence[Feature]) -> Any:
     """Return a frame whose dates are in the time zones of `fit`: numbers are those of clocks."""
-    for j, (column, feature) in enumerate(zip(_columns(X), features, strict=True)):
+    for j, (column, feature) in enumerate(zip(columns_of_frame(X), features, strict=True)):
         wanted = feature.type.zone
         if is_pandas(X):
             zone = pandas_zone(column.dtype)

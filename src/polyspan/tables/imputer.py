@@ -12,9 +12,10 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, MissingValues, StrOptions, fit_context, plain_settings
 from polyspan.checks import first_ten, warn_user
 from polyspan.progress import FitProgress
-from polyspan.tables.features import Feature
+from polyspan.tables.features import AS_ASKED, Feature
 from polyspan.tables.filling import fit_model
 from polyspan.tables.frames import is_frame
+from polyspan.tables.left_out import warn_about_empty
 from polyspan.tables.model import TableModel
 from polyspan.tables.reading import Table, read_table, takes_nan
 from polyspan.tables.results import ImputerResults
@@ -56,8 +57,8 @@ class SubspaceImputer(ImputerResults):
     add_indicator : bool, default=False
         Add columns that say where entries were missing, as `MissingIndicator` does.
     keep_empty_features : bool, default=False
-        Keep columns without any observed entry instead of dropping them; numbers are filled with
-        0, and others, such as text, stay missing.
+        Keep columns without any observed entry instead of dropping them with a warning; numbers
+        are filled with 0, and others, such as text, stay missing.
     random_state : int, RandomState instance or None, default=0
         Seed of what is chosen at random: rows, trees, hidden entries, starts.
 
@@ -132,7 +133,7 @@ class SubspaceImputer(ImputerResults):
         self.keep_empty_features = keep_empty_features
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the observed entries.
 
@@ -176,6 +177,8 @@ class SubspaceImputer(ImputerResults):
         self._store_sizes(table)
         if is_frame(X):
             _warn_about_skipped(table.features)
+        if not self.keep_empty_features:
+            warn_about_empty(table.features)
         self._warn_about_columns(table)
         progress.end_start(0)
         progress.end()
@@ -238,7 +241,7 @@ def _warn_about_skipped(features: tuple[Feature, ...]) -> None:
     skipped = [
         f"{one.name!r} ({one.reason or one.kind})"
         for one in features
-        if one.kind in ("skip", "constant") and one.reason != "as feature_types says"
+        if one.kind in ("skip", "constant") and one.reason != AS_ASKED
     ]
     if skipped:
         warn_user(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import FLOAT_DTYPES, validate_data
 
 from polyspan._sklearn import get_mask, is_pandas_na, is_scalar_nan
 from polyspan.checks import refuse_lazy
-from polyspan.inputs import as_dispatched, naming_columns
+from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
 from polyspan.tables.column_values import Entries, columns_of
 from polyspan.tables.features import DISCRETE, Feature, feature_of
 from polyspan.tables.frames import in_zones_of_fit, is_frame
@@ -89,6 +89,7 @@ def read_table(model: Any, X: Any, *, reset: bool) -> Table:
         _check_array_after_frame(model._features)
     if isinstance(X, np.ma.MaskedArray):
         X = _unmasked(X, model.missing_values)
+    X = plain_numbers(X, instead="; or give a frame, whose columns may be dates and durations")
     array = _checked_array(model, X, reset)
     missing = np.isnan(array)
     names = list(range(array.shape[1]))
@@ -121,8 +122,7 @@ def _check_array_after_frame(features: tuple[Feature, ...]) -> None:
 def _unmasked(X: Any, marker: Any) -> np.ndarray:
     """Return a masked array as an array with the mark of missing entries where it is masked."""
     if takes_nan(marker):
-        is_float = X.dtype.kind == "f"
-        return np.asarray((X if is_float else X.astype(np.float64)).filled(np.nan))
+        return np.asarray(plain_numbers(X))
     return np.asarray(X.filled(marker))
 
 

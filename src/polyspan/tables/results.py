@@ -32,6 +32,7 @@ from polyspan.tables.frames import (
     with_indicators,
     without_columns,
 )
+from polyspan.tables.left_out import warn_about_entries
 from polyspan.tables.model import TableModel
 from polyspan.tables.reading import Table, read_table
 from polyspan.tables.summary import summary
@@ -62,10 +63,12 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         -------
         ndarray or frame of shape (n_samples, n_features_out)
             The filled table: a frame of pandas or Polars for such a frame, with the types, the
-            index and the categories of X; an array for an array.
+            index and the categories of X; an array for an array. Columns that `fit` took for row
+            numbers or free text are passed through, and a warning counts what stays missing there.
         """
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
+        warn_about_entries(X, table, keep_empty=self.keep_empty_features)
         numbers = table.numbers.copy()
         if self._model is not None and table.unfilled.any():
             for j, found in enumerate(self._model.predict(table.numbers)):
@@ -100,6 +103,7 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             random_state=(random_state, ["random_state"]),
         )
         table = read_table(self, X, reset=False)
+        warn_about_entries(X, table, keep_empty=self.keep_empty_features)
         rng = check_random_state(random_state)
         found = []
         with progress_bar(False, n_draws, "sample_imputations") as advance:

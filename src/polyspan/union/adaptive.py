@@ -162,7 +162,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the number and the dimension of the subspaces, and learn them.
 

@@ -28,6 +28,7 @@ from polyspan.arrays import (
     to_numpy,
 )
 from polyspan.checks import check_device, warn_user
+from polyspan.inputs import plain_numbers
 from polyspan.progress import progress_bar
 from polyspan.union.batch_group import BatchFit, Starts, fit_group
 from polyspan.union.micusal import MiCUSaL
@@ -168,7 +169,7 @@ def _joined(fits: tuple[BatchFit, ...]) -> BatchFit:
 
 
 def _checked(X: Any) -> Array:
-    X = as_array(X)
+    X = as_array(plain_numbers(X))
     if hasattr(X, "dask"):
         raise ValueError("X is a dask array: pass one group of problems after the other, computed")
     xp = namespace(X)

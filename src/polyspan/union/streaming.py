@@ -84,7 +84,7 @@ def _streamable(model: Streaming) -> bool:
 
 
 @available_if(_streamable)
-@fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+@fit_context(prefer_skip_nested_validation=True)
 def partial_fit(self: Streaming, X: Any, y: Any = None, sample_weight: Any = None) -> Streaming:
     """Learn from one more batch of samples.
 
@@ -98,7 +98,8 @@ def partial_fit(self: Streaming, X: Any, y: Any = None, sample_weight: Any = Non
     With missing entries the first samples are kept until every feature was observed at least
     once, but at most ten times as many as above: then the oldest samples are dropped.
 
-    After `fit` a new stream begins: what `fit` learned is forgotten.
+    After `fit` a new stream begins: what `fit` learned is forgotten. A batch that ends in an error,
+    or is interrupted, is not counted: it may be given again.
 
     Parameters
     ----------
@@ -181,7 +182,6 @@ def _fit_first(
     due = len(first) >= min(enough, max(n_directions, REFIT_FACTOR * stream.n_fitted))
     if len(unseen) or not due:
         return stream
-    model._stream = stream  # a fit that fails costs no samples
     starter = clone(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
