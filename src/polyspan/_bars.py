@@ -97,7 +97,13 @@ class Job:
 
 @contextmanager
 def job_of_fit(estimator: Any) -> Iterator[None]:
-    """Show a line while an estimator is fitted; it ends with the fit, however this ends."""
+    """Show a line while an estimator is fitted; it ends with the fit, however this ends.
+
+    A fit that calls the fit of its parent class has one line.
+    """
+    if current_job(estimator) is not None:
+        yield
+        return
     job = Job(type(estimator).__name__, owner=estimator, delay=DELAY)
     try:
         yield
