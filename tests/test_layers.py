@@ -13,7 +13,8 @@ LAYERS = [
     "_interrupts", "_pools", "_sklearn", "arrays", "inputs", "geometry", "metrics", "datasets",
     "files", "checks", "progress", "callbacks", "data", "union", "batch", "kernel", "kernels",
     "mixture", "tables", "outliers", "model_selection", "baselines", "clustering", "images",
-    "plotting", "compare", "saved_types", "saved_archive", "persistence", "export", "cli",
+    "plotting", "compare", "saved_types", "saved_structure", "saved_archive", "persistence",
+    "export", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"_sklearn", "arrays", "inputs", "geometry"},
