@@ -64,8 +64,8 @@ class Plan:
     @property
     def n_directions(self) -> int:
         """Directions (and points) of all subspaces together."""
-        dims = self.dims or (self.subspace_dim,) * self.n_subspaces
-        return sum(dims) + self.n_subspaces * self.affine
+        n = int(self.n_subspaces)  # products of integers of NumPy may overflow
+        return (n * self.subspace_dim if self.dims is None else sum(self.dims)) + n * self.affine
 
     @property
     def n_runs(self) -> int:
