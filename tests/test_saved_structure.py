@@ -10,7 +10,15 @@ import zipfile
 import numpy as np
 import pytest
 
-from polyspan import MiCUSaL, RobustMiCUSaL, baselines, load_model, save_model, saved_types
+from polyspan import (
+    MiCUSaL,
+    RobustMiCUSaL,
+    SubspaceOutlierDetector,
+    baselines,
+    load_model,
+    save_model,
+    saved_types,
+)
 from polyspan.persistence import ModelFileError, model_bytes
 from polyspan.saved_structure import CHECKS, StructureError, check_structure
 from polyspan.saved_structure.shapes import Shapes
@@ -129,7 +137,8 @@ def test_tables_whose_parts_do_not_fit():
     for name in ("S1000000000", "(10000,10000)f8", "V100000000", "i4," * 100):
         with pytest.raises(StructureError):
             checked(ColumnType(name))
-    checked(ColumnType("datetime64[us, Europe/Berlin]"))
+    for name in ("datetime64[us, Europe/Berlin]", "str", "string[pyarrow]", "object", "Int64", ""):
+        checked(ColumnType(name))
 
 
 @pytest.mark.parametrize(
@@ -175,6 +184,11 @@ def test_numbers_without_bytes_are_refused(content, path):
 def test_parameters_are_held_to_what_the_class_takes(content, path, name, value):
     change = lambda tree: attributes(tree).update({name: plain(value)})  # noqa: E731
     refused(path, content, f"{name!r} parameter of MiCUSaL must be", change=change)
+
+
+def test_a_detector_of_constant_columns_is_saved():
+    model = SubspaceOutlierDetector().fit(np.ones((30, 3)))
+    assert model_bytes(model)
 
 
 def test_steps_without_end_are_refused_by_a_fit_too():

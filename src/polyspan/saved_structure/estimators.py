@@ -141,8 +141,8 @@ def _kernel_kmeans(one: Any, see: Shapes) -> None:
 
 def _detector(one: Any, see: Shapes) -> None:
     check_names(one, see)
-    see.floats("_center", one._center, "features")
     inside = see.part("_columns", one._columns, Columns, features=see["features"])
+    see.floats("_center", one._center, inside["used"])
     if one._ensemble is not None:
         see.part("_ensemble", one._ensemble, Ensemble, used=inside["used"])
     _records(one, see, 0)

@@ -23,8 +23,10 @@ from polyspan.tables.margins import Margin
 from polyspan.tables.model import TableModel
 from polyspan.tables.second_stage import SecondStage
 
-#: Letters of the name of a type; a NumPy type of many bytes would make a column of few rows large.
+#: Letters of the name of a type.
 MOST_LETTERS = 200
+#: Bytes of an entry: a type of NumPy with many would make a column of few rows large.
+WIDEST = 16
 
 
 def _forest(one: Forest, see: Shapes) -> None:
@@ -163,10 +165,10 @@ def _column_type(one: ColumnType, see: Shapes) -> None:
         see.whole(f"length of {name}", len(getattr(one, name)), 0, MOST_LETTERS)
     _levels(see, "categories", one.categories)
     try:
-        kind = np.dtype(one.name).kind if one.name else "O"
+        dtype = np.dtype(one.name or object)
     except (TypeError, ValueError):  # of pandas, or of Polars
         return
-    if kind not in "biufcmMO":
+    if dtype.itemsize > WIDEST or dtype.kind == "V":  # "str" of pandas has no size for NumPy
         raise StructureError(f"{see.where} is the type {one.name!r}")
 
 
