@@ -14,7 +14,8 @@ LAYERS = [
     "metrics", "datasets", "files", "checks", "progress", "callbacks", "summaries", "data",
     "union", "batch", "kernel", "kernels",
     "mixture", "tables", "outliers", "model_selection", "baselines", "clustering", "images",
-    "plotting", "compare", "saved_types", "saved_archive", "persistence", "export", "cli",
+    "plotting", "compare", "saved_types", "saved_structure", "saved_archive", "persistence",
+    "export", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"_sklearn", "arrays", "inputs", "geometry"},

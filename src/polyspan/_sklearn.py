@@ -56,6 +56,7 @@ __all__ = [
     "is_pandas_na",
     "is_scalar_nan",
     "plain_settings",
+    "validate_parameter_constraints",
 ]
 
 try:

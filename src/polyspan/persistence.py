@@ -28,6 +28,7 @@ from polyspan.saved_archive import (
     with_manifest,
     with_tree,
 )
+from polyspan.saved_structure import StructureError, check_structure
 from polyspan.tables import SubspaceImputer
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "model_bytes", "model_info", "save_model"]
@@ -94,12 +95,13 @@ def load_model(path: str | Path) -> Any:
     Nothing in the file is executed. It can only create polyspan's own estimators, what those are
     made of, a pipeline of them and of the transformers that `save_model` names, arrays, numbers
     and strings: a file with any other type is refused. The checksum notices damage; someone who
-    forges a file can forge it too, and is held to the same types.
+    forges a file can forge it too, and is held to the same types. What is loaded is checked once:
+    the shapes of arrays, the indices in them, and parameters against what their class allows.
 
     Parameters
     ----------
     path : str or Path
-        File that `save_model` wrote.
+        File that `save_model` wrote, or a link to one.
 
     Returns
     -------
@@ -119,6 +121,9 @@ def load_model(path: str | Path) -> Any:
             if model.memory is not None:  # a folder of pickles, which the next fit would load
                 raise ValueError(f"memory={model.memory!r}")
         check_is_fitted(model)
+        check_structure(model)
+    except StructureError as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
     except Exception as error:  # skops and NumPy raise many types for a damaged tree
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
     return model
@@ -139,13 +144,18 @@ def model_bytes(model: Any) -> bytes:
         known = ", ".join(kind.__name__ for kind in ESTIMATORS)
         raise TypeError(f"cannot save a {name}: polyspan saves {known}, and pipelines")
     check_is_fitted(model)
-    content = _skops().dumps(_bare(model))
+    bare = _bare(model)
+    content = _skops().dumps(bare)
     tree = tree_of(content)
     unknown = saved_types.to_file_names(tree)
     if unknown:
         raise TypeError(
             f"cannot save this {name}: it holds {', '.join(unknown)}, and {_instead(model)}"
         )
+    try:
+        check_structure(bare)
+    except ValueError as error:  # a parameter that was set after the fit
+        raise ValueError(f"cannot save this {name}, which could not be loaded: {error}") from error
     return with_manifest(content, tree)
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import math
 import re
+import stat
 import zipfile
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from polyspan import saved_types
+from polyspan.saved_structure import StructureError
+from polyspan.saved_structure.references import check_references
 
 FORMAT = "polyspan model"
 FORMAT_VERSION = 2
@@ -28,6 +31,8 @@ SCHEMA = "schema.json"  # skops's name for the tree of objects
 
 # skops numbers arrays; sparse ones are archives themselves.
 _ARRAY = re.compile(r"[0-9]+\.np[yz]")
+# Bytes of a number, where an array has none: data may be converted to the type of an empty array.
+_WIDEST = 16
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -100,6 +105,8 @@ def read_checked(path: Path) -> tuple[bytes, Any, ModelInfo]:
 
     Returns the content, the tree of objects, with the names that the file has, and the manifest.
     """
+    if not stat.S_ISREG(path.stat().st_mode):  # through links; a pipe would wait for ever
+        raise ModelFileError(f"{path} is a folder, a pipe or a device, not a model file")
     content = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -122,9 +129,12 @@ def _check(path: Path, archive: zipfile.ZipFile, size: int) -> tuple[Any, ModelI
         raise ModelFileError(
             f"{path} is damaged: its content does not match its checksum; save or copy it again"
         )
+    lengths = {}
     for name in archive.namelist():
         if name not in (SCHEMA, MANIFEST):
-            _check_array(path, name, archive.read(name))
+            member = archive.read(name)
+            lengths[name] = len(member)
+            _check_array(path, name, member, size)
     tree = json.loads(archive.read(SCHEMA))
     if not isinstance(tree, dict):
         raise ModelFileError(f"{path} is damaged: it holds no object")
@@ -137,6 +147,10 @@ def _check(path: Path, archive: zipfile.ZipFile, size: int) -> tuple[Any, ModelI
     top = saved_types.type_name(tree)
     if top not in (*saved_types.ESTIMATORS, saved_types.PIPELINE):
         raise ModelFileError(f"{path} holds {top}, which is no estimator of polyspan")
+    try:
+        check_references(tree, lengths, size)
+    except StructureError as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
     return tree, ModelInfo(
         top.rpartition(".")[2],
         manifest["format_version"],
@@ -168,7 +182,7 @@ def _is_stored(archive: zipfile.ZipFile, size: int) -> bool:
     return stored and len(names) == len(members) and total <= size
 
 
-def _check_array(path: Path, name: str, member: bytes) -> None:
+def _check_array(path: Path, name: str, member: bytes, size: int) -> None:
     """Refuse an array that is pickled, or whose header promises more than is there."""
     if name.endswith(".npz"):
         with zipfile.ZipFile(io.BytesIO(member)) as inner:
@@ -177,7 +191,7 @@ def _check_array(path: Path, name: str, member: bytes) -> None:
                     f"{path} is damaged: its archive is not as save_model writes it"
                 )
             for part in inner.namelist():
-                _check_array(path, f"{name}/{part}", inner.read(part))
+                _check_array(path, f"{name}/{part}", inner.read(part), size)
         return
     stream = io.BytesIO(member)
     shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
@@ -185,6 +199,11 @@ def _check_array(path: Path, name: str, member: bytes) -> None:
         raise ModelFileError(f"{path} holds pickled objects in {name}: refused")
     if stream.tell() + math.prod(shape) * dtype.itemsize != len(member):
         raise ModelFileError(f"{path} is damaged: the array {name} is not as long as it says")
+    # Without numbers, or with numbers without bytes, an array may be as wide as it likes.
+    if not dtype.itemsize or max(shape, default=0) > size:
+        raise ModelFileError(f"{path} is damaged: {name} is an array of {dtype} of shape {shape}")
+    if not math.prod(shape) and dtype.itemsize > _WIDEST:
+        raise ModelFileError(f"{path} is damaged: {name} is an empty array of {dtype}")
 
 
 def _check_manifest(path: Path, manifest: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class KSubspaces(MiCUSaL):
     solver : {"power", "exact"}, default="power"
         "exact" takes the top eigenvectors in each update, "power" one power step towards them.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the one with the lowest objective is kept. "auto" is 8 for
+        Number of starts, at most 1000. The one with the lowest objective is kept. "auto" is 8 for
         `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
         annealed, and 1 otherwise.
     center : bool, default=True
@@ -41,7 +41,7 @@ class KSubspaces(MiCUSaL):
         Fraction of the samples (by weight), at least 0 and below 1, with the largest residuals,
         which takes no part in the updates.
     anneal_steps : int, default=80
-        Length of the cooling schedule, one power step each.
+        Length of the cooling schedule, one power step each; at most 10 000.
     anneal_range : tuple of float, default=(0.4, 0.05)
         First and last temperature, in units of the mean squared residual to one pooled subspace.
     max_iter : int, default=300

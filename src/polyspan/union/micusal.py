@@ -55,7 +55,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         "exact" takes the top eigenvectors in each update, as in the paper; "power" one power step
         towards them, which is many times cheaper. The objective never rises with either.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the one with the lowest objective is kept. "auto" is 8 for
+        Number of starts, at most 1000. The one with the lowest objective is kept. "auto" is 8 for
         `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
         annealed, and 1 otherwise.
     center : bool, default=True
@@ -77,7 +77,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         outliers; give at least their fraction. Samples so far away that their residuals are lost
         in rounding are trimmed from the start. Not with `residual="loo"` or `partial_fit`.
     anneal_steps : int, default=80
-        Length of the cooling schedule, one power step each.
+        Length of the cooling schedule, one power step each; at most 10 000.
     anneal_range : tuple of float, default=(0.4, 0.05)
         First and last temperature, in units of the mean squared residual to one pooled subspace
         of dimension `subspace_dim`. Where dimensions differ, clusters are annealed with up to

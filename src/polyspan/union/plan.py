@@ -15,6 +15,9 @@ from polyspan.union._solve.alternation import NEEDS, Needs, Rules
 from polyspan.union._solve.unequal import levels
 from polyspan.union.reading import Data
 
+# Most starts, temperatures, sweeps and iterations. More are a mistake, or a forged file whose first
+# `partial_fit` would have no end.
+MOST_STARTS, MOST_TEMPERATURES, MOST_SWEEPS, MOST_ITERATIONS = 1000, 10_000, 1000, 1_000_000
 # Times that the mean is taken anew after trimming at most; mostly one is enough.
 MOST_ROUNDS = 5
 
@@ -24,12 +27,12 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "subspace_dim": [Interval(Integral, 0, None, closed="left"), "array-like"],
     "lam": [Interval(Real, 0, None, closed="right")],
     "init": [StrOptions({"anneal", "random"}), "array-like"],
-    "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+    "n_init": [StrOptions({"auto"}), Interval(Integral, 1, MOST_STARTS, closed="both")],
     "center": ["boolean"],
-    "anneal_steps": [Interval(Integral, 1, None, closed="left")],
+    "anneal_steps": [Interval(Integral, 1, MOST_TEMPERATURES, closed="both")],
     "anneal_range": [tuple, list],
     "trim": [Interval(Real, 0, 1, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, MOST_ITERATIONS, closed="both")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
@@ -61,8 +64,8 @@ class Plan:
     @property
     def n_directions(self) -> int:
         """Directions (and points) of all subspaces together."""
-        dims = self.dims or (self.subspace_dim,) * self.n_subspaces
-        return sum(dims) + self.n_subspaces * self.affine
+        n = int(self.n_subspaces)  # products of integers of NumPy may overflow
+        return (n * self.subspace_dim if self.dims is None else sum(self.dims)) + n * self.affine
 
     @property
     def n_runs(self) -> int:

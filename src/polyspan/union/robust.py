@@ -18,7 +18,7 @@ from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union._solve.refilling import monitor_of_start
 from polyspan.union.fitting import run_starts, store, warn_about
 from polyspan.union.linear import LinearUnion
-from polyspan.union.plan import CONSTRAINTS, check_plan, needs_of, sized_plan
+from polyspan.union.plan import CONSTRAINTS, MOST_SWEEPS, check_plan, needs_of, sized_plan
 from polyspan.union.reading import read
 from polyspan.union.recentring import recentred
 from polyspan.union.starts import draw_starts, given_start
@@ -55,7 +55,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         rises and there is no step size. "exact" takes that minimum itself, by eigenvectors.
         "grouse" is Algorithm 3 as printed.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the one with the lowest F2 is kept. "auto" is 8 for
+        Number of starts, at most 1000. The one with the lowest F2 is kept. "auto" is 8 for
         `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
         annealed, and 1 otherwise.
     center : bool, default=False
@@ -78,9 +78,9 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Step size η of `solver="grouse"`, for samples of norm about 1; the paper gives none, and
         1.5 comes nearest to its table. Steps on the data are λη long, for λ=∞ (k-GROUSE) η.
     n_sweeps : int, default=100
-        Inner iterations of `solver="grouse"`, with step η/t in the t-th.
+        Inner iterations of `solver="grouse"`, with step η/t in the t-th; at most 1000.
     anneal_steps : int, default=80
-        Length of the cooling schedule.
+        Length of the cooling schedule; at most 10 000.
     anneal_range : tuple of float, default=(0.4, 0.05)
         First and last temperature, in units of the mean residual to one pooled subspace.
     max_iter : int, default=300
@@ -152,7 +152,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         "residual": [StrOptions({"plain", "loo"})],
         "fill_prior": [Interval(Real, 0, 1, closed="both")],
         "step_size": [Interval(Real, 0, None, closed="neither")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, MOST_SWEEPS, closed="both")],
     }
 
     def __init__(

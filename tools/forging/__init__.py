@@ -1,0 +1,1 @@
+"""Parts of tools/forge.py: models, ways to forge their files, and what is called afterwards."""
