@@ -13,7 +13,7 @@ SCALE := quick
 ONLY :=
 JOBS := 2
 OUT := build/reproduction
-# What `make fuzz` runs: how many cases, which (every seed has its own), or one alone.
+# What `make fuzz` and `make forge` run: how many cases, which (every seed has its own), or one alone.
 N := 20000
 SEED := 1
 CASE :=
@@ -29,7 +29,7 @@ QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py t
 test coverage test-floor quick: export OPENBLAS_NUM_THREADS = 1
 test coverage test-floor quick: export OMP_NUM_THREADS = 1
 
-.PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills soak bench bench-compare bench-check bench-baseline reproduce docs docs-quick format clean release-check
+.PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills forge soak bench bench-compare bench-check bench-baseline reproduce docs docs-quick format clean release-check
 
 help:
 	@echo "make demo          the idea and three jobs beside the usual tools, printed and drawn (under a minute, after the installation)"
@@ -42,6 +42,7 @@ help:
 	@echo "make fuzz N=20000 SEED=1   drawn calls of every estimator, or CASE=17 alone"
 	@echo "make mutants       changes the solvers in 300 small ways: do the tests notice? (hours)"
 	@echo "make kills         kills runs, and uses models from many threads and processes (minutes)"
+	@echo "make forge N=5000 SEED=1   forged model files: does one crash, hang, or fill the memory? (minutes)"
 	@echo "make soak          ten minutes of fits and predictions: does anything grow?"
 	@echo "make bench         ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
 	@echo "make bench-compare BASE=commit   time and result of every row over those of another commit; LIMIT=5 NEW=commit"
@@ -98,6 +99,9 @@ mutants: $(READY)
 
 kills: $(READY)
 	$(BIN)/python tools/kills.py
+
+forge: $(READY)
+	$(BIN)/python tools/forge.py --n $(N) --seed $(SEED)
 
 soak: $(READY)
 	$(BIN)/python tools/soak.py

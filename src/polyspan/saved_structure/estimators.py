@@ -32,7 +32,7 @@ RECORDS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 NUMBERS = (
     "objective_", "noise_variance_", "n_iter_", "agreement_", "certainty_", "log_likelihood_",
-    "inertia_", "error_", "duality_gap_", "offset_", "n_samples_seen_", "n_seen_",
+    "inertia_", "error_", "duality_gap_", "contradiction_", "offset_", "n_samples_seen_", "n_seen_",
     "held_out_error_", "outlier_weight_", "q_", "rank_",
 )  # fmt: skip
 
