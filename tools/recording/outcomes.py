@@ -100,11 +100,16 @@ def _of_fit(model: Any, X: Any, options: dict[str, Any], new: list[Any]) -> dict
         if name.endswith("_") and not name.startswith("_") and name not in LEFT_OUT
     }
     values = dict(flat(found, ""))
-    for where, rows in zip(("", ", new"), (X, *new), strict=False):
-        for question in QUESTIONS:
-            if hasattr(model, question):
-                values.update(flat(_answer(model, question, rows), f"{question}{where}"))
+    values.update(answers(model, X))
+    for rows in new:
+        values.update({f"{name}, new": part for name, part in answers(model, rows).items()})
     return values
+
+
+def answers(model: Any, X: Any) -> dict[str, Any]:
+    """Return what a fitted model says of data."""
+    given = {name: _answer(model, name, X) for name in QUESTIONS if hasattr(model, name)}
+    return dict(flat(given, ""))
 
 
 def _answer(model: Any, question: str, X: Any) -> Any:
