@@ -83,6 +83,8 @@ def unstable(old: dict[str, Kept], new: dict[str, Kept]) -> list[str]:
 def write(chosen: dict[str, str], before: Record | None) -> None:
     """Record the cases, keep what is recorded of others, and say what has changed."""
     old = before or Record({}, {}, {})
+    if len(chosen) < len(lines()) and old.machine != fingerprint():
+        raise SystemExit("what is recorded comes from another machine: record all, without --only")
     kept = {line: old.cases[line] for line in lines() if line in old.cases}
     moved = {line: old.unstable[line] for line in kept if line in old.unstable}
     changed = dict(computed(chosen, CHANGE))
