@@ -14,14 +14,14 @@ LAYERS = [
     "metrics", "datasets", "files", "checks", "progress", "callbacks", "summaries", "data",
     "union", "batch", "kernel", "kernels",
     "mixture", "tables", "outliers", "model_selection", "baselines", "clustering", "images",
-    "plotting", "compare", "saved_types", "saved_structure", "saved_archive", "persistence",
+    "plotting", "comparison", "saved_types", "saved_structure", "saved_archive", "persistence",
     "export", "cli",
 ]  # fmt: skip
 ONLY = {
     "metrics": {"_sklearn", "arrays", "inputs", "geometry"},
     "datasets": {"_sklearn", "arrays", "inputs", "geometry"},
 }
-MAY_PLOT = {"compare", "cli"}
+MAY_PLOT = {"comparison", "cli"}
 FRAMEWORKS = {"torch", "cupy", "jax", "dask", "tensorflow"}
 
 

@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     r"""Return the mean normalised distance of learned from true subspaces, the paper's d_avg.
 

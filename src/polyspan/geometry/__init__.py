@@ -51,3 +51,7 @@ __all__ = [
     "subspace_distance",
     "zero_padded",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

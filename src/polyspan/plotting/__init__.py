@@ -21,3 +21,7 @@ __all__ = [
     "plot_size_choice",
     "plot_subspaces",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
