@@ -36,7 +36,7 @@ from polyspan.arrays import (
     rows_at_once,
     to_numpy,
 )
-from polyspan.geometry import closeness
+from polyspan.geometry.distances import closeness
 from polyspan.inputs import (
     as_dispatched,
     naming_columns,

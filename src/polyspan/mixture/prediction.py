@@ -23,7 +23,8 @@ from polyspan.arrays import (
 from polyspan.checks import validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.weights import weighted_mean
-from polyspan.geometry import distances_between, subspace_dims
+from polyspan.geometry.bases import subspace_dims
+from polyspan.geometry.distances import distances_between
 from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
 from polyspan.mixture.fitted import gaussians_of as gaussians_of
 from polyspan.mixture.fitted import outlier_logs
