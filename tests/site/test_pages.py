@@ -117,9 +117,3 @@ def test_printed_output_is_not_cut():
     wrapped = [names for names, rule in rules.items() if "white-space: pre-wrap" in rule]
     for kind in (".sphx-glr-script-out", ".highlight-text"):
         assert any(kind in names and "pre" in names for names in wrapped), kind
-    # Long lines outside of blocks of code are in blocks that the rule reaches.
-    for page in sorted((ROOT / "docs" / "guide").glob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        for kind, block in re.findall(r"^```(\S*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            if kind in ("", "console", "none", "output"):
-                assert max(map(len, block.splitlines()), default=0) <= 88, f"{page.name}: {block}"

@@ -58,13 +58,14 @@ def with_checks(function: Function, axes: str, **rules: bool) -> Function:
         a = given.arguments[first] = finite_floats(given.arguments[first], first)
         check_axes(a.shape, first, axes, **rules)
         n = given.arguments.get("n")
-        if n is not None and (not isinstance(n, Integral) or n < 1):
+        if n is not None and (not isinstance(n, Integral) or int(n) < 1):
             raise ValueError(f"n={n!r} must be a whole number of at least 1")
-        if n is not None and first == "gram" and a.shape[-1] % n:
+        count = None if n is None else int(n)
+        if count is not None and first == "gram" and a.shape[-1] % count:
             raise ValueError(
                 f"gram has {a.shape[-1]} columns, which are not those of n={n} bases of one size"
             )
-        check_dims(given.arguments.get("dims"), a.shape, axes, n)
+        check_dims(given.arguments.get("dims"), a.shape, axes, count)
         return function(*given.args, **given.kwargs)
 
     checked.__module__ = "polyspan.geometry"
