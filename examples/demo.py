@@ -1,8 +1,8 @@
 """The first example to run: what polyspan is for, in a few lines and a picture.
 
-`make demo`, or `python examples/demo.py --output demo.png`, which needs Matplotlib, pandas and
-Pillow. Nothing is downloaded. It takes less than a minute, and with `--quick`, which takes less
-data, some seconds.
+`make demo`, or `python examples/demo.py --output demo.png`. It needs Matplotlib, pandas and Pillow:
+`pip install "polyspan[cli,plot]"`. Nothing is downloaded. It takes less than a minute, and with
+`--quick`, which takes less data, some seconds.
 """
 
 # %%
@@ -20,10 +20,13 @@ from typing import Any
 if __name__ == "__main__":
     print("Loading packages, which takes some seconds the first time ...", flush=True)
 
-import matplotlib.pyplot as plt
+try:
+    import matplotlib.pyplot as plt
+    import pandas as pd
+    from matplotlib.cbook import get_sample_data
+except ModuleNotFoundError as error:
+    raise SystemExit(f'{error}: pip install "polyspan[cli,plot]"') from error
 import numpy as np
-import pandas as pd
-from matplotlib.cbook import get_sample_data
 from scipy.ndimage import uniform_filter
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.transform import Rotation

@@ -10,18 +10,18 @@ import polyspan
 
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
-    "_interrupts", "_pools", "_bars_drawn", "_bars", "_sklearn", "arrays", "inputs", "geometry",
-    "metrics", "datasets", "files", "checks", "progress", "callbacks", "summaries", "data",
-    "union", "batch", "kernel", "kernels",
+    "_interrupts", "_optional", "_pools", "_bars_drawn", "_bars", "_sklearn", "arrays", "inputs",
+    "geometry", "metrics", "datasets", "files", "checks", "progress", "callbacks", "summaries",
+    "data", "union", "batch", "kernel", "kernels",
     "mixture", "tables", "outliers", "model_selection", "baselines", "clustering", "images",
-    "plotting", "compare", "saved_types", "saved_structure", "saved_archive", "persistence",
+    "plotting", "comparison", "saved_types", "saved_structure", "saved_archive", "persistence",
     "export", "cli",
 ]  # fmt: skip
 ONLY = {
-    "metrics": {"_sklearn", "arrays", "inputs", "geometry"},
-    "datasets": {"_sklearn", "arrays", "inputs", "geometry"},
+    "metrics": {"_optional", "_sklearn", "arrays", "inputs", "geometry"},
+    "datasets": {"_optional", "_sklearn", "arrays", "inputs", "geometry"},
 }
-MAY_PLOT = {"compare", "cli"}
+MAY_PLOT = {"comparison", "cli"}
 FRAMEWORKS = {"torch", "cupy", "jax", "dask", "tensorflow"}
 
 

@@ -169,7 +169,7 @@ def test_info_tells_what_made_the_file(tmp_path):
 def test_without_skops_the_message_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "skops", None)
     monkeypatch.setitem(sys.modules, "skops.io", None)
-    with pytest.raises(ImportError, match="pip install skops"):
+    with pytest.raises(ImportError, match=r'needs skops: pip install "polyspan\[cli\]"'):
         save_model(fitted(MiCUSaL)[0], tmp_path / "m.skops")
 
 

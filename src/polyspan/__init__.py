@@ -1,30 +1,35 @@
 """polyspan learns unions of subspaces that are close to each other."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from polyspan._interrupts import ended_by_interrupt, is_command
 
-with ended_by_interrupt(is_command()):
-    from polyspan import datasets, geometry, images, kernels, metrics
+if TYPE_CHECKING:
+    from polyspan import (
+        baselines,
+        batch,
+        callbacks,
+        datasets,
+        geometry,
+        images,
+        kernels,
+        metrics,
+        model_selection,
+        plotting,
+    )
     from polyspan.clustering import SubspaceClustering
-    from polyspan.compare import Comparison, compare
+    from polyspan.comparison import Comparison, compare
+    from polyspan.export import export_model
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
     from polyspan.mixture import SubspaceMixture
     from polyspan.outliers import SubspaceOutlierDetector
+    from polyspan.persistence import load_model, save_model
     from polyspan.tables import SubspaceImputer, missing_summary, pool_estimates
     from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
-if TYPE_CHECKING:
-    from polyspan import baselines, batch, callbacks, model_selection, plotting
-    from polyspan.export import export_model
-    from polyspan.persistence import load_model, save_model
+    __version__: str
 
-try:
-    __version__ = version("polyspan")
-except PackageNotFoundError:  # pragma: no cover - run from a checkout that was never installed
-    __version__ = "0+unknown"
 __all__ = [
     "AdaptiveMiCUSaL",
     "Comparison",
@@ -54,21 +59,49 @@ __all__ = [
     "save_model",
 ]
 
-
-# Imported when somebody first asks for them, so that `import polyspan` does not wait for them.
-_LATER = ("baselines", "batch", "callbacks", "model_selection", "plotting")
-# Files may hold any estimator, also those of `baselines`: not imported before somebody reads or
-# writes a file.
-_FILES = {"export_model": "export", "load_model": "persistence", "save_model": "persistence"}
+# Where the names are that are not modules themselves. All are imported when somebody first asks
+# for them, so that `import polyspan` waits for nothing.
+_HOMES = {
+    "AdaptiveMiCUSaL": "union",
+    "Comparison": "comparison",
+    "MCKUSaL": "kernel",
+    "MiCUSaL": "union",
+    "RobustMCKUSaL": "kernel",
+    "RobustMiCUSaL": "union",
+    "SubspaceClustering": "clustering",
+    "SubspaceImputer": "tables",
+    "SubspaceMixture": "mixture",
+    "SubspaceOutlierDetector": "outliers",
+    "compare": "comparison",
+    "export_model": "export",
+    "load_model": "persistence",
+    "missing_summary": "tables",
+    "pool_estimates": "tables",
+    "save_model": "persistence",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return import_module(f"polyspan.{name}")
-    if name in _FILES:
-        return getattr(import_module(f"polyspan.{_FILES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "__version__":
+        value: Any = _version()
+    elif name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        with ended_by_interrupt(is_command()):
+            module = import_module(f"polyspan.{_HOMES.get(name, name)}")
+        value = getattr(module, name) if name in _HOMES else module
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("polyspan")
+    except PackageNotFoundError:  # pragma: no cover - run from a checkout, never installed
+        return "0+unknown"

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from polyspan._optional import import_optional
+
 #: Seconds after which a line appears that nobody asked for by an argument.
 DELAY = 0.3
 
@@ -40,10 +42,7 @@ def asked() -> bool:
 
 def check_rich() -> None:
     """Raise an error that says what to install, if rich is missing."""
-    try:
-        import rich.progress  # noqa: F401
-    except ImportError as error:
-        raise ImportError("a progress bar needs rich: pip install rich") from error
+    import_optional("rich.progress", "a progress bar")
 
 
 class Job:

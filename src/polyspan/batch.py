@@ -3,3 +3,7 @@
 from polyspan.union.batch import BatchFit, fit_micusal
 
 __all__ = ["BatchFit", "fit_micusal"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -13,6 +13,11 @@ from polyspan._sklearn import Interval, ProgressBar, check_parameters
 
 __all__ = ["PrintProgress", "show_progress"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: Fitted attributes that are printed at the end of a fit, where an estimator has them.
 AT_THE_END = ("objective_", "log_likelihood_", "certainty_")
 

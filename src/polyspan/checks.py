@@ -11,7 +11,6 @@ import math
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ from polyspan.arrays import (
     rows_at_once,
     to_numpy,
 )
-from polyspan.geometry import closeness
+from polyspan.geometry.distances import closeness
 from polyspan.inputs import (
     as_dispatched,
     naming_columns,
@@ -191,14 +190,6 @@ def check_header(estimator: Any, source: Any) -> None:
             f"Found array with 0 feature(s) (shape={source.X.shape}) while a minimum of 1 is "
             "required."
         )
-
-
-def import_optional(module: str, message: str) -> Any:
-    """Import a module of an optional package; `message` says what to install if it is missing."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(message) from error
 
 
 def first_ten(items: np.ndarray | Sequence[Any]) -> str:

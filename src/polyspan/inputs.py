@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -91,8 +92,9 @@ def plain_numbers(X: Any, name: str = "X", instead: str = "") -> Any:
         X = np.ma.stack(X)
     if isinstance(X, np.ma.MaskedArray):
         X = _with_nan(X)
-    labels = [label for label, column in _columns(X) if _is_time(column.dtype)]
-    if labels:
+    types = _column_types(X)
+    _refuse_equal_names([label for label, _ in types], name)
+    if any(_is_time(kind) for _, kind in types):
         with naming_columns(X, name):  # and others that are no numbers
             raise ValueError(f"columns of {name} hold dates or durations")
     kind = _time_kind(X)
@@ -155,12 +157,34 @@ def _columns_without_numbers(X: Any) -> dict[Any, str]:
 
 
 def _columns(X: Any) -> list[tuple[Any, Any]]:
-    """Return the names and columns of a pandas or Polars frame; none of anything else."""
+    """Return the names and columns of a pandas or Polars frame; none of others."""
     if hasattr(X, "iloc") and hasattr(X, "columns") and hasattr(X, "items"):
         return list(X.items())
     if hasattr(X, "get_columns"):
         return [(column.name, column) for column in X.get_columns()]
     return []
+
+
+def _column_types(X: Any) -> list[tuple[Any, Any]]:
+    """Return the names and types of the columns of a pandas or Polars frame; none of others.
+
+    The columns themselves, as objects, take longer than a fit where there are thousands.
+    """
+    if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_columns")):
+        return list(zip(X.columns, X.dtypes, strict=True))
+    return []
+
+
+def _refuse_equal_names(labels: list[Any], name: str) -> None:
+    """Raise an error where several columns of a table have one name."""
+    twice = {label: count for label, count in Counter(labels).items() if count > 1}
+    if twice:
+        shown = ", ".join(f"{label!r} ({n} times)" for label, n in list(twice.items())[:5])
+        more = f", and {len(twice) - 5} more" if len(twice) > 5 else ""
+        raise ValueError(
+            f"columns of {name} have the same name: {shown}{more}; rename them, or leave out all "
+            "but one"
+        )
 
 
 def _is_time(kind: Any) -> bool:

@@ -29,3 +29,7 @@ __all__ = [
     "polynomial_kernel_bounds",
     "squared_distance_deviation",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,13 +15,15 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, namespace, to_numpy, transpose
-from polyspan.geometry import (
-    estimate_dimension,
+from polyspan.geometry.dimension import estimate_dimension
+from polyspan.geometry.distances import (
+    as_floats,
     pairwise_subspace_distances,
     principal_angles,
+    same_shape,
     subspace_distance,
+    without_padding,
 )
-from polyspan.geometry.distances import as_floats, same_shape, without_padding
 from polyspan.inputs import as_dispatched, plain_numbers
 
 __all__ = [
@@ -33,6 +35,10 @@ __all__ = [
     "relative_reconstruction_error",
     "subspace_distance",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def average_subspace_distance(bases: Array, true_bases: Array) -> float:

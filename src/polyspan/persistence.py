@@ -16,9 +16,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan import saved_types
+from polyspan._optional import import_optional
 from polyspan._sklearn import is_pandas_na
 from polyspan.arrays import is_numpy
-from polyspan.checks import import_optional
 from polyspan.files import atomic_write, check_target
 from polyspan.saved_archive import (
     ModelFileError,
@@ -241,4 +241,4 @@ def _bare(model: Any) -> Any:
 
 
 def _skops() -> Any:
-    return import_optional("skops.io", "saving and loading models needs skops: pip install skops")
+    return import_optional("skops.io", "a model file")

@@ -147,7 +147,7 @@ def take_interrupts():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-# The first is imported by the package, the others by the command.
+# The first is imported by the library, the others by the command.
 @needs_posix
 @pytest.mark.parametrize("module", ["array_api_compat", "typer", "rich"])
 @pytest.mark.parametrize("start", ["module", "script"])
@@ -168,7 +168,7 @@ def test_an_interrupt_during_imports_is_one_line(tmp_path, module, start):
 @needs_posix
 def test_an_interrupt_while_a_program_imports_the_library_stays_its_own(tmp_path):
     (tmp_path / "array_api_compat.py").write_text(STUB, encoding="utf-8")
-    program = "try:\n    import polyspan\nexcept KeyboardInterrupt:\n    print('mine')"
+    program = "try:\n    import polyspan.images\nexcept KeyboardInterrupt:\n    print('mine')"
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path},

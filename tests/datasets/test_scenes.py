@@ -1,4 +1,4 @@
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -71,15 +71,8 @@ def test_an_image_too_small_for_its_patches(path):
 
 
 def test_without_pillow(path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "PIL":
-            raise ImportError("No module named 'PIL'")
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match="needs pillow: pip install pillow"):
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(ImportError, match=r'needs pillow: pip install "polyspan\[data\]"'):
         load_city_scene(path)
 
 

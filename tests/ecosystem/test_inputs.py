@@ -203,7 +203,7 @@ def test_columns_that_are_no_matter_are_not_named():
     with pytest.raises(ValueError, match="contains infinity"):
         model.fit(infinite)
     twice = pd.DataFrame(np.array([["a", "b"]] * 5, dtype=object), columns=["c", "c"])
-    with pytest.raises(ValueError, match="'c': could not convert"):
+    with pytest.raises(ValueError, match="same name: 'c'"):
         MiCUSaL(1, 1).fit(twice)
     given = pd.DataFrame({"a": [1.0, 2, 3], "b": [1, pd.NA, 3]})
     with pytest.raises(ValueError, match=r"a column of X .*'b'"):

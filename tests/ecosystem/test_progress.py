@@ -191,10 +191,11 @@ def test_a_terminal_shows_lines_and_a_file_does_not(monkeypatch):
 
 def test_what_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with pytest.raises(ImportError, match="pip install rich"):
+    needed = r'needs rich: pip install "polyspan\[progress\]"'
+    with pytest.raises(ImportError, match=needed):
         show_progress()
     assert not _bars.asked()
-    with pytest.raises(ImportError, match="pip install rich"), progress_bar(True, 1, "work"):
+    with pytest.raises(ImportError, match=needed), progress_bar(True, 1, "work"):
         pass
     show_progress(False)
 

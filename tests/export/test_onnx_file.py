@@ -114,6 +114,6 @@ def test_the_file_says_what_it_is(tmp_path):
 
 def test_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match="pip install onnx"):
+    with pytest.raises(ImportError, match=r'needs onnx: pip install "polyspan\[onnx\]"'):
         export_model(MODELS["linear"], tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -108,3 +108,12 @@ def test_the_count_notices_long_pages_and_long_sentences(tmp_path):
     assert counted("word " * 1201 + ".\n") == 1
     assert counted(" ".join(["word"] * 18) + ".\n\n| a | b |\n\n```python\nx\n```\n") == 1
     assert counted(" ".join(["word"] * 18) + ".\n\n- two words\n") == 0
+
+
+def test_printed_output_is_not_cut():
+    """Lines that programs print break on narrow screens; those of code scroll."""
+    style = (ROOT / "docs" / "_static" / "site.css").read_text(encoding="utf-8")
+    rules = dict(re.findall(r"^([^@/{}\n][^{}\n]*?) *\{([^{}]*)\}", style, re.MULTILINE))
+    wrapped = [names for names, rule in rules.items() if "white-space: pre-wrap" in rule]
+    for kind in (".sphx-glr-script-out", ".highlight-text"):
+        assert any(kind in names and "pre" in names for names in wrapped), kind

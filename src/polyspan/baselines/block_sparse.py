@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, fit_context, plain_settings
 from polyspan.arrays import limit_threads, pass_work
 from polyspan.checks import check_subspace_dim
-from polyspan.geometry import draw_bases
+from polyspan.geometry.bases import draw_bases
 from polyspan.progress import FitProgress
 from polyspan.union.linear import LinearUnion
 from polyspan.union.looking import noise_variance

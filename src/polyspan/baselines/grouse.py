@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import check_columns_observed, check_subspace_dim, warn_left_out
 from polyspan.data.missing import Holes, observed_mean
-from polyspan.geometry import draw_bases
+from polyspan.geometry.bases import draw_bases
 from polyspan.progress import FitProgress
 from polyspan.union.linear import LinearUnion
 from polyspan.union.looking import noise_variance

@@ -15,7 +15,12 @@ from polyspan._sklearn import CallbackSupportMixin, Interval, fit_context
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.weights import check_weights
 from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
-from polyspan.kernel.functions import KERNEL_CONSTRAINTS, check_kernel_matrix, kernel_of
+from polyspan.kernel.functions import (
+    KERNEL_CONSTRAINTS,
+    check_kernel_matrix,
+    check_values,
+    kernel_of,
+)
 from polyspan.progress import FitProgress
 from polyspan.summaries import Summary, html_with_summary, listed, without_words
 
@@ -153,7 +158,8 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        K = X if self._fitted_kernel is None else self._fitted_kernel(X, self._X_fit)
+        kernel = self._fitted_kernel
+        K = X if kernel is None else check_values(kernel(X, self._X_fit))
         return np.asarray((self._mean_squares - 2.0 * K @ self._means).argmin(axis=1))
 
     def summary(self) -> Summary:

@@ -11,7 +11,8 @@ import numpy as np
 import typer
 from sklearn.preprocessing import StandardScaler
 
-from polyspan.checks import first_ten, import_optional
+from polyspan._optional import import_optional
+from polyspan.checks import first_ten
 from polyspan.cli import options
 from polyspan.cli.app import command
 from polyspan.cli.errors import (
@@ -95,7 +96,7 @@ def cluster(
         check_output(plot, force=force, endings=FIGURES)
         if same_file(plot, output):
             raise CommandError(f"-o and --plot are the same file, {output}")
-        import_optional("matplotlib", "--plot needs matplotlib: pip install matplotlib")
+        import_optional("matplotlib", "--plot")
     table = read_table(
         data,
         columns,

@@ -6,6 +6,7 @@ import csv
 import functools
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -204,6 +205,6 @@ def _names(path: Path, cells: list[str]) -> tuple[str, ...]:
 
 def check_unique(path: Path, names: list[str]) -> None:
     """Raise an error if two columns have the same name."""
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise CommandError(f"{path} has more than one column called {', '.join(twice)}: rename one")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import import_optional
+from polyspan._optional import import_optional
 from polyspan.cli.errors import CommandError, unreadable
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -62,10 +62,7 @@ def find_imagecodecs(path: Path) -> Any:
     """Import imagecodecs, which reads and writes deep PNG files."""
     # It logs a message of libpng about every interlaced file, although it reads it correctly.
     logging.getLogger("imagecodecs").setLevel(logging.ERROR)
-    return import_optional(
-        "imagecodecs",
-        f"{path}: colours of 16 bits in PNG need imagecodecs: pip install imagecodecs, or use .tif",
-    )
+    return import_optional("imagecodecs", f"{path}: a PNG with colours of 16 bits", "or use .tif")
 
 
 def is_tiff(path: Path) -> bool:
@@ -111,8 +108,8 @@ def _opened(path: Path) -> Iterator[Any]:
     except ValueError as error:
         if "imagecodecs" in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
             raise CommandError(
-                f"{path}: the compression of this TIFF needs imagecodecs: pip install imagecodecs, "
-                "or save it without compression, or with zip"
+                f"{path}: the compression of this TIFF needs imagecodecs: "
+                'pip install "polyspan[cli]", or save it without compression, or with zip'
             ) from error
         raise
 
@@ -186,6 +183,6 @@ def find_tifffile(path: Path) -> Any:
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     return import_optional(
         "tifffile",
-        f"{path}: colours of 16 bits or floats in TIFF need tifffile: pip install tifffile, or "
-        "save the picture as .png",
+        f"{path}: a TIFF with colours of 16 bits, or with floats,",
+        "or save the picture as .png",
     )

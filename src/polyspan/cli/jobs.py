@@ -17,7 +17,7 @@ from polyspan.cli.app import command
 from polyspan.cli.console import closed_pipes
 from polyspan.cli.errors import check_output, report, writing
 from polyspan.cli.picture_files import PANEL, Jobs, Target, target_of
-from polyspan.compare import MEASURES, Comparison, compare
+from polyspan.comparison import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.files import atomic_write
 from polyspan.images import inpaint_image

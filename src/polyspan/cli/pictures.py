@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import import_optional
+from polyspan._optional import import_optional
 from polyspan.cli import deep_pictures as deep
 from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
 from polyspan.cli.jpeg import Compression
@@ -249,7 +249,7 @@ def _metadata(image: Any, opened: Any) -> dict[str, Any]:
 
 def _pillow() -> Any:
     # PIL.ImageOps imports PIL.Image.
-    import_optional("PIL.ImageOps", "pictures need pillow: pip install pillow")
+    import_optional("PIL.ImageOps", "reading a picture")
     import PIL
 
     return PIL

@@ -17,7 +17,7 @@ from polyspan.arrays import (
     transpose,
     zeros,
 )
-from polyspan.geometry import orthonormal_columns
+from polyspan.geometry.bases import orthonormal_columns
 
 # If the squared norm of the mean is more than this many times the variance, subtracting the mean
 # after a product would lose more than two digits: then the chunks are centred before it.

@@ -20,3 +20,7 @@ __all__ = [
     "make_union_of_subspaces",
     "mask_entries",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

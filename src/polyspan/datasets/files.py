@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from polyspan._optional import import_optional
+
 #: Environment variable that names a folder of data files.
 DATA_VARIABLE = "POLYSPAN_DATA"
 
@@ -149,14 +151,14 @@ def _sha256(path: Path, mtime_ns: int, size: int) -> str:
 
 
 def _download(file: DataFile, url: str) -> Path:
-    folder = cache_folder()
-    if folder is None:
-        raise ImportError(
-            f"{file.name} is not on this machine, and its download needs pooch: "
-            f"pip install pooch. Or download it by hand. {file.advice} {_placing_advice(file)}"
-        )
-    import pooch
+    pooch = import_optional(
+        "pooch",
+        f"{file.name} is not on this machine, and its download",
+        f"or download it by hand. {file.advice} {_placing_advice(file)}",
+    )
     import requests
+
+    folder = cache_folder()
 
     try:
         # pooch writes to a temporary file and renames it only after the SHA-256 was checked, so

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from polyspan._optional import import_optional
+
 # Modes of Pillow with at most 8 bits per channel; Pillow would clip larger values at 255.
 _EIGHT_BIT = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"}
 
@@ -26,12 +28,7 @@ def read_gray(path: str | os.PathLike[str]) -> np.ndarray:
     ...     read_gray(path).tolist()
     [[0, 7, 255]]
     """
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise ImportError(
-            f"{path} is an image, and reading it needs pillow: pip install pillow"
-        ) from error
+    Image = import_optional("PIL.Image", f"{path} is an image, and reading it")
     try:
         with Image.open(path) as image:
             if image.mode not in _EIGHT_BIT:
@@ -43,7 +40,7 @@ def read_gray(path: str | os.PathLike[str]) -> np.ndarray:
             except ValueError as error:  # a truncated file, before pillow 12
                 raise OSError(str(error)) from error
             return np.array(image.convert("L"))
-    except (UnidentifiedImageError, SyntaxError) as error:
+    except (Image.UnidentifiedImageError, SyntaxError) as error:
         raise ValueError(f"{path} is not an image that pillow can read: {error}") from error
     except OSError as error:
         if error.errno is not None:  # the file system's own message: no such file, no permission

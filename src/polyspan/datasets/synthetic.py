@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, check_parameters
-from polyspan.geometry import orthonormal_columns, range_basis
+from polyspan.geometry.bases import orthonormal_columns, range_basis
 from polyspan.inputs import naming_columns, plain_numbers, require_numpy
 
 

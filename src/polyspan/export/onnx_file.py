@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import import_optional
+from polyspan._optional import import_optional
 from polyspan.export.fitted import Exported
 
 # Runtimes of 2022 and later take these; nothing here needs newer operations.
@@ -23,7 +23,7 @@ IR_VERSION = 8
 
 def onnx_bytes(fitted: Exported, version: str) -> bytes:
     """Return the content of the exported file. Needs onnx."""
-    onnx = import_optional("onnx", "exporting to ONNX needs onnx: pip install onnx")
+    onnx = import_optional("onnx", "exporting to ONNX")
     graph = _Graph(fitted.bases.dtype)
     invalid = graph.invalid_rows("X")
     samples = _scaled(graph, fitted.steps)

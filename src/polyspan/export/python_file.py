@@ -12,7 +12,7 @@ import numpy as np
 
 from polyspan.checks import first_ten
 from polyspan.export.fitted import Exported
-from polyspan.geometry import subspace_dims
+from polyspan.geometry.bases import subspace_dims
 
 # Parts of `standalone` that an exported file is made of, in their order.
 _PARTS = {

@@ -1,29 +1,19 @@
 """Points on the Grassmann manifold: bases, distances and angles between subspaces."""
 
-from polyspan.geometry.bases import (
-    Dims,
-    draw_bases,
-    is_orthonormal,
-    near_copies,
-    orthonormal_columns,
-    orthonormal_rows,
-    orthonormal_step,
-    orthonormalise,
-    range_basis,
-    subspace_dims,
-    zero_padded,
-)
+from functools import wraps
+
+import numpy as np
+
+from polyspan.geometry import bases, distances, matrices
+from polyspan.geometry.bases import Dims
+from polyspan.geometry.checked import check_axes, with_checks
 from polyspan.geometry.dimension import check_neighbours, estimate_dimension, neighbour_estimate
 from polyspan.geometry.distances import (
-    closeness,
-    closeness_of_gram,
-    distances_between,
     pairwise_subspace_distances,
     principal_angles,
-    side_by_side,
     subspace_distance,
 )
-from polyspan.geometry.matrices import cholesky_or_none, leading_eigen, submatrix
+from polyspan.geometry.matrices import submatrix
 
 __all__ = [
     "Dims",
@@ -51,3 +41,36 @@ __all__ = [
     "subspace_distance",
     "zero_padded",
 ]
+
+
+_STACK = "..., n_features, dim"
+_STACKS = "n_stacks, n_subspaces, n_features, dim"
+
+cholesky_or_none = with_checks(matrices.cholesky_or_none, "n, n", square=True, filled=True)
+closeness = with_checks(distances.closeness, _STACKS)
+closeness_of_gram = with_checks(
+    distances.closeness_of_gram, "n_stacks, columns, columns", square=True
+)
+distances_between = with_checks(distances.distances_between, "n_subspaces, n_features, dim")
+is_orthonormal = with_checks(bases.is_orthonormal, _STACK, filled=True)
+leading_eigen = with_checks(matrices.leading_eigen, "n, n", square=True, filled=True)
+near_copies = with_checks(bases.near_copies, _STACK, tall=True)
+orthonormal_columns = with_checks(bases.orthonormal_columns, _STACK, tall=True)
+orthonormal_rows = with_checks(bases.orthonormal_rows, "..., dim, n_features", tall=True)
+orthonormal_step = with_checks(bases.orthonormal_step, _STACK, tall=True)
+orthonormalise = with_checks(bases.orthonormalise, _STACK, tall=True, filled=True)
+range_basis = with_checks(bases.range_basis, "n_features, n_columns", filled=True)
+side_by_side = with_checks(distances.side_by_side, _STACKS)
+subspace_dims = with_checks(bases.subspace_dims, _STACK)
+zero_padded = with_checks(bases.zero_padded, _STACK)
+
+
+@wraps(bases.draw_bases, assigned=("__doc__",))
+def draw_bases(shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray:
+    """Check the shape."""
+    check_axes(tuple(shape), "shape", _STACK, tall=True)
+    return bases.draw_bases(shape, rng)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -29,6 +29,7 @@ from polyspan.geometry.angle_metrics import (
     normalised,
 )
 from polyspan.geometry.bases import is_orthonormal
+from polyspan.geometry.checked import finite_floats
 from polyspan.inputs import as_dispatched
 
 # Products of the columns of a basis may differ from 0 and 1 by this much. Rounding in float32, and
@@ -293,16 +294,8 @@ def closeness_of_gram(gram: Array, n: int, dims: tuple[int, ...] | None = None) 
 
 
 def as_floats(bases: Array, name: str = "bases") -> Array:
-    """Return an array of real floating-point numbers unchanged, and others in double precision."""
-    try:
-        bases = as_array(as_dispatched(bases, name))
-    except ValueError as error:  # lists of different lengths
-        raise ValueError(
-            f"{name} cannot be read as one array ({error}): give bases of one shape, with columns "
-            "of zeros where a subspace has fewer dimensions"
-        ) from error
-    xp = namespace(bases)
-    return bases if xp.isdtype(bases.dtype, "real floating") else xp.astype(bases, xp.float64)
+    """Return finite real numbers; those that are no floats in double precision."""
+    return finite_floats(as_dispatched(bases, name), name)
 
 
 def without_padding(bases: Array) -> list[Array]:

@@ -26,7 +26,7 @@ from polyspan.arrays import (
 )
 from polyspan.checks import warn_user
 from polyspan.kernel._solve.subspaces import KernelSubspaces, energies
-from polyspan.kernel.functions import Kernel
+from polyspan.kernel.functions import Kernel, check_values
 from polyspan.kernel.incomplete import estimate_kernel, estimate_squared_norms
 from polyspan.kernel.preimages import Expansion
 from polyspan.kernel.weighting import centred_by
@@ -145,7 +145,12 @@ class ExactUnion(FittedUnion):
             elif self.incomplete:
                 yield which, self._estimated(rows)
             else:
-                yield which, self.kernel(rows, self.X)
+                yield which, self._checked(self.kernel(rows, self.X))
+
+    def _checked(self, chunk: Array) -> Array:
+        """Return kernel values of new samples, whose squares are summed; Gaussian ones are ≤ 1."""
+        assert self.kernel is not None
+        return chunk if self.kernel.name == "rbf" else check_values(chunk, power=2)
 
     def projections(self, chunk: Array) -> list[Array]:
         """Return D_lᵀφ̃(z) for every subspace."""
@@ -217,6 +222,7 @@ class ExactUnion(FittedUnion):
         """Estimate kernel values of incomplete samples, and mend them as those of the training."""
         assert self.kernel is not None
         found = estimate_kernel(self.kernel, X, self.X, fill=self.fill)
+        self._checked(found.values)
         if found.n_unrelated:
             warn_user(
                 f"{found.n_unrelated} of {found.values.size} pairs of new and training samples "

@@ -15,7 +15,7 @@ from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
 from polyspan.data.weights import check_weights, source_weights
-from polyspan.geometry import submatrix
+from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel.functions import check_kernel_matrix
 from polyspan.kernel.plan import Plan

@@ -62,13 +62,16 @@ class Kernel:
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return κ(x, y) of all pairs of rows, (len(X), len(Y)), on the device of X."""
+        if Y is not None:
+            X = self.near(X)
         if not is_numpy(X):
             return self._by_products(X, Y)
         parameters = self.others or {}
         if not callable(self.name):
             named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             parameters = {**named, "filter_params": True}
-        with plain_settings():
+        # Values that are not finite have an error of their own.
+        with plain_settings(), np.errstate(over="ignore", invalid="ignore"):
             values = np.asarray(pairwise_kernels(X, Y, metric=self.name, **parameters))
         if Y is None and not callable(self.name):
             # A product of a matrix with itself may differ from its transpose by rounding.
@@ -108,8 +111,33 @@ class Kernel:
         if self.name == "rbf":
             return zeros((X.shape[0],), X) + 1.0
         if self.name in ("linear", "poly"):
-            return check_values(self.of_products(namespace(X).vecdot(X, X), X.shape[1]))
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = self.of_products(namespace(X).vecdot(X, X), X.shape[1])
+            return check_values(values)
         return np.array([self(row[None, :])[0, 0] for row in X], dtype=X.dtype)
+
+    def near(self, X: Array) -> Array:
+        """Return samples brought so near that their squares stay finite, for the Gaussian kernel.
+
+        Its values with all other samples are 0 before and after.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            Samples, with NaN for missing entries.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The samples themselves for other kernels, and where no entry is far too large.
+        """
+        if self.name != "rbf":
+            return X
+        xp = namespace(X)
+        largest = float(xp.finfo(X.dtype).max)
+        # Squares times gamma have a third of the exponents; of a tiny gamma as many as fit.
+        limit = largest**0.375 / min(self.scale(X.shape[1]), 1.0) ** 0.5
+        return xp.clip(X, -limit, limit) if limit < largest**0.5 / X.shape[1] else X
 
     def of_products(self, products: Array, n_features: int) -> Array:
         """Return the values of a dot-product kernel at given inner products.
@@ -207,10 +235,10 @@ def check_kernel_matrix(G: Array, name: Any) -> Array:
     return (G + transpose(G)) / 2
 
 
-def check_values(values: Array) -> Array:
-    """Return kernel values, or raise an error where some, or sums of them, are not finite."""
+def check_values(values: Array, power: float = 1.0) -> Array:
+    """Return kernel values, or raise an error where sums of a power of them are not finite."""
     xp = namespace(values)
-    most = float(xp.finfo(values.dtype).max) / max(1, values.shape[0]) / 4.0
+    most = (float(xp.finfo(values.dtype).max) / max(1, values.shape[0]) / 4.0) ** (1 / power)
     if not bool(xp.all(xp.abs(values) < most)):
         raise ValueError(
             "kernel values are not finite: scale X, or lower gamma or degree; a degree that is no "

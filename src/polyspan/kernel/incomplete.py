@@ -74,7 +74,10 @@ def estimate_kernel(
     X = _floats(X)
     Y = None if Y is None else _floats(Y)
     rbf = kernel.name == "rbf"
-    estimates, related = _common_entries(X, Y, distances=rbf)
+    if Y is not None:
+        X = kernel.near(X)
+    with np.errstate(over="ignore", invalid="ignore"):  # such values have an error of their own
+        estimates, related = _common_entries(X, Y, distances=rbf)
     counted = related.copy()
     if Y is None:
         np.fill_diagonal(counted, False)
@@ -84,7 +87,8 @@ def estimate_kernel(
     estimates[unrelated] = fill
     n_unrelated = int(np.count_nonzero(unrelated)) // (2 if Y is None else 1)
     of = kernel.of_distances if rbf else kernel.of_products
-    values = of(estimates, X.shape[1]).astype(X.dtype, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = of(estimates, X.shape[1]).astype(X.dtype, copy=False)
     return Estimate(values, n_unrelated, fill)
 
 
@@ -163,7 +167,8 @@ def estimate_feature_distances(kernel: Kernel, X: np.ndarray) -> np.ndarray:
 def estimate_squared_norms(X: np.ndarray) -> np.ndarray:
     """Estimate ‖x‖² of every row from its observed entries."""
     observed = np.maximum((~np.isnan(X)).sum(axis=1), 1)
-    return np.asarray(np.nansum(X * X, axis=1) * X.shape[1] / observed)
+    with np.errstate(over="ignore"):
+        return np.asarray(np.nansum(X * X, axis=1) * X.shape[1] / observed)
 
 
 def _split(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,8 @@ from polyspan.arrays import (
 )
 from polyspan.data.measure import measure_block
 from polyspan.data.working import Working
-from polyspan.geometry import distances_between, leading_eigen
+from polyspan.geometry.distances import distances_between
+from polyspan.geometry.matrices import leading_eigen
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel._solve.leave_one_out import LeaveOneOut, leave_one_out_labels
 from polyspan.kernel._solve.subspaces import KernelSubspaces

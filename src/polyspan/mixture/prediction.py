@@ -23,7 +23,8 @@ from polyspan.arrays import (
 from polyspan.checks import validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.weights import weighted_mean
-from polyspan.geometry import distances_between, subspace_dims
+from polyspan.geometry.bases import subspace_dims
+from polyspan.geometry.distances import distances_between
 from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
 from polyspan.mixture.fitted import gaussians_of as gaussians_of
 from polyspan.mixture.fitted import outlier_logs
@@ -81,18 +82,35 @@ class MixturePrediction(UnionPrediction):
     coordinates = coordinates
     memberships = memberships
 
-    def _per_row(self, X: Array, compute: Callable[[Posterior], Array]) -> Array:
-        """Compute one value or vector per row from the posteriors of all rows."""
-        return per_row(X, self.mean_, gaussians_of(self), lambda posterior: (compute(posterior),))[
-            0
-        ]
+    def _per_row(self, X: Array, compute: Callable[[Posterior], Array], power: int = 0) -> Array:
+        """Compute one value or vector per row from the posteriors of all rows.
+
+        Rows so far away that their squares overflow are brought nearer: which subspace is the most
+        probable stays the same, and what grows with a power of the distance is scaled back.
+        """
+        xp = namespace(X)
+        sizes = xp.max(xp.where(xp.isnan(X), xp.zeros_like(X), xp.abs(X)), axis=1)
+        limit = float(xp.finfo(X.dtype).max) ** 0.375
+        far = bool(xp.any(sizes > limit))
+        shrunk = limit / xp.clip(sizes, limit, None) if far else None
+        near = X if shrunk is None else X * shrunk[:, None]
+        (found,) = per_row(
+            near, self.mean_, gaussians_of(self), lambda posterior: (compute(posterior),)
+        )
+        if shrunk is None or not power:
+            return found
+        factors = xp.reshape(shrunk, (-1,) + (1,) * (found.ndim - 1))
+        with np.errstate(over="ignore"):  # an infinite result is right
+            for _ in range(power):
+                found = found / factors
+        return found
 
     def _nearest(self, X: Array) -> Array:
         return self._per_row(X, lambda posterior: namespace(X).argmax(posterior.joint, axis=1))
 
     def _distances(self, X: Array) -> Array:
         xp = namespace(X)
-        distances = self._per_row(X, lambda posterior: xp.sqrt(posterior.squares))
+        distances = self._per_row(X, lambda posterior: xp.sqrt(posterior.squares), power=1)
         n_observed = xp.count_nonzero(~xp.isnan(X), axis=1)
         scale = X.shape[1] / xp.astype(xp.clip(n_observed, 1, None), xp.float64)
         return distances * xp.astype(xp.sqrt(scale), distances.dtype)[:, None]
@@ -129,7 +147,7 @@ class MixturePrediction(UnionPrediction):
         """
         X = self._validate(X, reset=False, method="score_samples")
         xp = namespace(X)
-        logs = self._per_row(X, lambda posterior: soft_assign(posterior.joint)[1])
+        logs = self._per_row(X, lambda posterior: soft_assign(posterior.joint)[1], power=2)
         if hasattr(self, "outlier_weight_"):
             logs = outlier_logs(self, X, logs)[1]
         return xp.astype(logs, xp.float64, copy=False)
@@ -162,7 +180,7 @@ class MixturePrediction(UnionPrediction):
         [1.0, 0.0, 0.0]
         """
         X = self._validate(X, reset=False, method="outlier_probability")
-        logs = self._per_row(X, lambda posterior: soft_assign(posterior.joint)[1])
+        logs = self._per_row(X, lambda posterior: soft_assign(posterior.joint)[1], power=2)
         return outlier_logs(self, X, logs)[0]
 
     def for_noise_group(self, group: Any) -> Self:

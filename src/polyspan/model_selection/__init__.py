@@ -20,3 +20,7 @@ __all__ = [
     "hidden_entry_errors",
     "masked_entry_score",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""Figures of fitted models, results and missing entries. Needs `pip install matplotlib`."""
+"""Figures of fitted models, results and missing entries: `pip install "polyspan[plot]"`."""
 
 from polyspan.plotting.basis_images import plot_basis_images
 from polyspan.plotting.comparison import plot_comparison
@@ -21,3 +21,7 @@ __all__ = [
     "plot_size_choice",
     "plot_subspaces",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyspan._optional import import_optional
+
 
 def plot_comparison(comparison: Any, axes: Any = None) -> Any:
     """Plot what `compare` measured: one panel per measure, one bar per method.
@@ -22,8 +24,7 @@ def plot_comparison(comparison: Any, axes: Any = None) -> Any:
     """
     measures = comparison.measures
     if axes is None:
-        import matplotlib.pyplot as plt
-
+        plt = import_optional("matplotlib.pyplot", "a figure")
         size = (2.0 + 2.6 * len(measures), 1.0 + 0.3 * len(comparison.rows))
         _, axes = plt.subplots(
             1, len(measures), figsize=size, sharey=True, squeeze=False, layout="constrained"

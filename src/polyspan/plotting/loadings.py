@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from numbers import Integral
 from typing import Any
 
@@ -121,7 +122,7 @@ def short_names(names: list[str]) -> list[str]:
             cut = min(cuts, key=lambda k: abs(2 * k - len(shown))) + 1 if cuts else LINE
             shown = f"{shown[:cut].rstrip()}\n{shown[cut:]}"
         found.append(shown)
-    alike = {name for name in found if found.count(name) > 1}
+    alike = {name for name, count in Counter(found).items() if count > 1}
     return [f"{name} ({j})" if name in alike else name for j, name in enumerate(found)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_scalar
 
+from polyspan._optional import import_optional
 from polyspan.tables.column_values import columns_of
 
 #: Beyond so many columns their names are not written below them.
@@ -54,8 +55,7 @@ def plot_missing(X: Any, *, max_rows: int = 200, ax: Any = None) -> Any:
             "with rows and columns"
         )
     if ax is None:
-        import matplotlib.pyplot as plt
-
+        plt = import_optional("matplotlib.pyplot", "a figure")
         figure, ax = plt.subplots(figsize=(8, 5))
         # The layout reckons with too low axes above others: without room the title is cut.
         figure.set_layout_engine("constrained", rect=(0.0, 0.0, 1.0, 0.96))

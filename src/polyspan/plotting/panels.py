@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from polyspan._optional import import_optional
+
 #: More samples than this are thinned out.
 MOST_POINTS = 5000
 
@@ -22,8 +24,7 @@ def panels(axes: Any, n: int, n_columns: int, size: tuple[float, float], what: s
         What the number of axes depends on, for the error where it is wrong.
     """
     if axes is None:
-        import matplotlib.pyplot as plt
-
+        plt = import_optional("matplotlib.pyplot", "a figure")
         n_columns = min(n, n_columns)
         n_rows = -(-n // n_columns)
         figsize = (size[0] * n_columns, size[1] * n_rows)
@@ -53,8 +54,7 @@ def thinned(n: int) -> np.ndarray:
 
 def colours(n: int) -> list[Any]:
     """Return a colour for every subspace: the same in every figure."""
-    import matplotlib as mpl
-
+    mpl = import_optional("matplotlib", "a figure")
     if n <= 10:
         return [f"C{p}" for p in range(n)]
     return list(mpl.colormaps["nipy_spectral"](np.linspace(0.05, 0.95, n)))
@@ -62,8 +62,7 @@ def colours(n: int) -> list[Any]:
 
 def colour_key(ax: Any, n: int) -> None:
     """Add a bar that says which colour is which subspace, where a legend would be too long."""
-    import matplotlib as mpl
-
+    mpl = import_optional("matplotlib", "a figure")
     scale = mpl.cm.ScalarMappable(
         mpl.colors.Normalize(-0.5, n - 0.5), mpl.colors.ListedColormap(colours(n))
     )

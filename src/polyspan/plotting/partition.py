@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan._optional import import_optional
 from polyspan._sklearn import plain_settings
 from polyspan.arrays import to_numpy
 from polyspan.inputs import naming_columns, plain_numbers
@@ -65,8 +66,7 @@ def plot_partition(model: Any, X: Any = None, axes: Any = None) -> Any:
     coordinates = None if X is None else _leading_coordinates(model, X)
     n_panels = 3 if coordinates is None else 4
     if axes is None:
-        import matplotlib.pyplot as plt
-
+        plt = import_optional("matplotlib.pyplot", "a figure")
         _, grid = plt.subplots(2, 2, figsize=(10, 7.5), layout="constrained")
         axes = grid.ravel()[:n_panels]
         for unused in grid.ravel()[n_panels:]:

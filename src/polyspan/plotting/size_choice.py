@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyspan._optional import import_optional
 from polyspan.model_selection import SizeChoice
 
 
@@ -38,8 +39,7 @@ def plot_size_choice(choice: SizeChoice, axes: Any = None) -> Any:
     'dimension of the subspaces'
     """
     if axes is None:
-        import matplotlib.pyplot as plt
-
+        plt = import_optional("matplotlib.pyplot", "a figure")
         _, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     left, right = axes
     rounds = sorted({int(row["n_subspaces"]) for row in choice.table if row["step"] == "dimension"})

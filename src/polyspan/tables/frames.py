@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from polyspan._optional import import_optional
 from polyspan.tables.column_types import pandas_zone
 from polyspan.tables.features import Feature
 from polyspan.tables.filled_columns import filled_pandas, filled_polars
@@ -115,8 +116,7 @@ def with_indicators(X: Any, indicators: np.ndarray, names: Sequence[str]) -> Any
 def as_container(X: Any, container: str) -> Any:
     """Return a frame as one of the package that `set_output` asks for."""
     if container == "polars" and is_pandas(X):
-        import polars
-
+        polars = import_optional("polars", "the output that set_output asks for")
         return polars.from_pandas(X)
     if container == "pandas" and not is_pandas(X):
         return X.to_pandas()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import import_optional
+from polyspan._optional import import_optional
 from polyspan.tables.association import (
     Dependence,
     Together,
@@ -86,7 +86,7 @@ class MissingSummary:
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with one row per column of the table."""
-        pd = import_optional("pandas", "to_frame returns a table of pandas: pip install pandas")
+        pd = import_optional("pandas", "to_frame")
         found = {dependence.column: dependence for dependence in self.dependences}
         rows = [(found.get(column.name), column) for column in self.columns]
         return pd.DataFrame(

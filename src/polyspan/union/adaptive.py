@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.sliced import row_source
-from polyspan.geometry import check_neighbours
+from polyspan.geometry.dimension import check_neighbours
 from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import Needs, Rules, Solution
 from polyspan.union._solve.merging import (

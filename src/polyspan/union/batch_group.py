@@ -19,7 +19,7 @@ from polyspan.arrays import (
     transpose,
 )
 from polyspan.data.working import Working, span_of
-from polyspan.geometry import draw_bases, zero_padded
+from polyspan.geometry.bases import draw_bases, zero_padded
 from polyspan.union._solve.annealing import temperatures
 from polyspan.union._solve.batched import Batch, affine_labels, anneal_batch, fit_pooled, nearest
 from polyspan.union._solve.batched_runs import Runs, best_of, learn, restart_from_pooled

@@ -32,7 +32,7 @@ from polyspan.checks import (
     warn_user,
 )
 from polyspan.data.working import Working
-from polyspan.geometry import near_copies, zero_padded
+from polyspan.geometry.bases import near_copies, zero_padded
 from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import Solution
 from polyspan.union._solve.annealing import anneal, pooled_residual, temperatures

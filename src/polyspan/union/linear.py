@@ -28,7 +28,8 @@ from polyspan.checks import refuse_missing, validate_samples
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.weights import weighted_mean
-from polyspan.geometry import distances_between, subspace_dims
+from polyspan.geometry.bases import subspace_dims
+from polyspan.geometry.distances import distances_between
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
 from polyspan.union.looking import coordinates, memberships, own_fits

@@ -32,7 +32,7 @@ from polyspan.arrays import (
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import by_blocks
 from polyspan.data.rows import Source
-from polyspan.geometry import subspace_dims
+from polyspan.geometry.bases import subspace_dims
 from polyspan.union._solve.observation import Stacked, energies, project
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from polyspan._sklearn import Interval, StrOptions
 from polyspan.checks import check_subspace_dim, warn_user
-from polyspan.geometry import Dims
+from polyspan.geometry.bases import Dims
 from polyspan.union._solve.alternation import NEEDS, Needs, Rules
 from polyspan.union._solve.unequal import levels
 from polyspan.union.reading import Data

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.arrays import to_numpy
-from polyspan.geometry import principal_angles
+from polyspan.geometry.distances import principal_angles
 
 #: A sample is unsure where no subspace has this membership; in kernel models, which have none,
 #: where the squared distances to its two nearest subspaces have at least this ratio.

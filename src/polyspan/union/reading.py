@@ -22,7 +22,7 @@ from polyspan.data.rows import Source
 from polyspan.data.sliced import mapped_rows, row_source
 from polyspan.data.weights import check_weights, source_weights
 from polyspan.data.working import Working
-from polyspan.geometry import Dims
+from polyspan.geometry.bases import Dims
 from polyspan.union._solve.alternation import Needs
 from polyspan.union._solve.problem import Problem, prepare, prepare_source
 from polyspan.union._solve.trimming import central_weights, far_samples

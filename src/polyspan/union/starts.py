@@ -11,7 +11,7 @@ from polyspan._sklearn import plain_settings
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.checks import warn_user
 from polyspan.data.working import Working
-from polyspan.geometry import Dims, draw_bases, is_orthonormal, orthonormalise, zero_padded
+from polyspan.geometry.bases import Dims, draw_bases, is_orthonormal, orthonormalise, zero_padded
 from polyspan.inputs import as_dispatched
 from polyspan.union._solve.problem import Problem
 from polyspan.union._solve.shape import join, with_columns

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from polyspan.arrays import Array, members_of, moved_to, namespace, to_numpy
-from polyspan.geometry import submatrix
+from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.factor import Factor, leading_directions, updated_directions
 from polyspan.kernel._solve.subspaces import KernelSubspaces, squared_distance
 from polyspan.progress import Monitor

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from polyspan.arrays import Array, identity, is_numpy, namespace, top_eigenvectors, transpose
-from polyspan.geometry import cholesky_or_none, leading_eigen
+from polyspan.geometry.matrices import cholesky_or_none, leading_eigen
 from polyspan.union._solve.krylov import leading_subspace
 from polyspan.union._solve.shape import ObjectiveWeights
 

@@ -21,7 +21,8 @@ from polyspan.arrays import (
     transpose,
     zeros,
 )
-from polyspan.geometry import leading_eigen, orthonormal_columns
+from polyspan.geometry.bases import orthonormal_columns
+from polyspan.geometry.matrices import leading_eigen
 from polyspan.union._solve.annealing import temperatures
 from polyspan.union._solve.krylov import leading_subspace
 from polyspan.union._solve.leave_one_out import SMALLEST_SLACK

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
-from polyspan.geometry import submatrix
+from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.factor import Factor, leading_directions
 
 

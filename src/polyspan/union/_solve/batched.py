@@ -31,7 +31,8 @@ from polyspan.arrays import (
     zeros,
 )
 from polyspan.data.rows import ArrayRows
-from polyspan.geometry import Dims, closeness_of_gram, orthonormal_rows
+from polyspan.geometry.bases import Dims, orthonormal_rows
+from polyspan.geometry.distances import closeness_of_gram
 from polyspan.union._solve.annealing import POOLED_STEPS
 from polyspan.union._solve.observation import CompleteBlock, energies
 from polyspan.union._solve.problem import Problem

@@ -22,7 +22,7 @@ from polyspan.arrays import (
     transpose,
     zeros,
 )
-from polyspan.geometry import near_copies
+from polyspan.geometry.bases import near_copies
 from polyspan.union._solve.alternation import Rules, Solution
 from polyspan.union._solve.batched import Batch, nearest
 from polyspan.union._solve.refilling import refill_empty

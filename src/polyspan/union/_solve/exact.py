@@ -23,7 +23,7 @@ from polyspan.arrays import (
 )
 from polyspan.checks import warn_unconverged
 from polyspan.data.rows import Addable
-from polyspan.geometry import Dims, orthonormal_columns
+from polyspan.geometry.bases import Dims, orthonormal_columns
 from polyspan.union._solve.krylov import EXTRA, leading_subspace
 from polyspan.union._solve.shape import ObjectiveWeights, PointTerm, join, with_columns
 

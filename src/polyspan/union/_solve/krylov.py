@@ -20,7 +20,7 @@ from polyspan.arrays import (
     transpose,
     zeros,
 )
-from polyspan.geometry import orthonormal_columns
+from polyspan.geometry.bases import orthonormal_columns
 
 # Blocks per cycle: more need fewer cycles and more memory, KRYLOV_BLOCKS·n·(s + EXTRA) numbers.
 KRYLOV_BLOCKS = 5

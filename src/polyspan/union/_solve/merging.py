@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.geometry import distances_between, neighbour_estimate
+from polyspan.geometry.dimension import neighbour_estimate
+from polyspan.geometry.distances import distances_between
 from polyspan.union._solve.alternation import Rules, Solution, alternate, update_exactly
 from polyspan.union._solve.exact import MemberRows, exact_basis
 from polyspan.union._solve.observation import CompleteBlock

@@ -28,7 +28,7 @@ from polyspan.arrays import (
 from polyspan.data.measure import Extent, RowMap
 from polyspan.data.rows import ArrayRows, BlockRows, PerRow, Rows, Source
 from polyspan.data.working import HEAVY_MEAN, Working, scale_and_mean, span_of, working_lam
-from polyspan.geometry import Dims
+from polyspan.geometry.bases import Dims
 from polyspan.union._solve.leave_one_out import Leverage, coefficient_scatter_block
 from polyspan.union._solve.observation import CompleteBlock, Observation, as_row
 from polyspan.union._solve.shape import ObjectiveWeights, Shape, join, shape_of

@@ -27,13 +27,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, transpose, zeros
-from polyspan.geometry import (
-    Dims,
-    closeness,
-    orthonormal_columns,
-    orthonormal_step,
-    side_by_side,
-)
+from polyspan.geometry.bases import Dims, orthonormal_columns, orthonormal_step
+from polyspan.geometry.distances import closeness, side_by_side
 from polyspan.union._solve.sums import Sums
 
 #: Multiplies a thin matrix by the term that the points of affine subspaces add to A_l.

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from polyspan.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose
-from polyspan.geometry import zero_padded
+from polyspan.geometry.bases import zero_padded
 from polyspan.union._solve.alternation import Rules, alternate
 from polyspan.union._solve.annealing import anneal
 from polyspan.union._solve.problem import Monitor, Problem

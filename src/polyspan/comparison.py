@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from polyspan._optional import import_optional
 from polyspan._sklearn import check_parameters
 from polyspan.arrays import as_array
 from polyspan.inputs import as_dispatched
@@ -51,8 +52,7 @@ class Comparison:
         DataFrame
             Measures and errors as columns, with the names of the methods as index.
         """
-        import pandas as pd
-
+        pd = import_optional("pandas", "to_pandas")
         return pd.DataFrame(self.rows).set_index("method")
 
     def plot(self, axes: Any = None) -> Any:
