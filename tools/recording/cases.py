@@ -136,6 +136,8 @@ SubspaceImputer(2, 2, n_fits=1) | numbers
 SubspaceImputer(2, 2, method="subspaces", add_indicator=True) | numbers
 SubspaceImputer(feature_types={"age": "number"}, method="subspaces") | table
 SubspaceImputer(missing_values=-1.0, method="subspaces") | np.nan_to_num(numbers, nan=-1.0)
+SubspaceImputer() | tall
+SubspaceImputer(method="subspaces") | tall
 GROUSE(2, n_sweeps=5) | holes | new: new_holes
 GROUSE(2, n_sweeps=5, step_size=0.5, center=True) | holes
 GROUSE(2) | hole_batches
@@ -197,6 +199,10 @@ inpaint_image(spoilt, mask, "fast") | clean
 inpaint_image(spoilt, mask, "best") | clean
 inpaint_image(spoilt, mask, model=patches) | clean
 inpaint_image(spoilt_colour, mask, channel_axis=-1) | clean_colour
+inpaint_image(np.where(own_masks, 0.0, colour), own_masks, channel_axis=-1) | clean_colour
+denoise_image(clean + 6 * (noisy - clean), 0.6) | clean
+denoise_image(255 * noisy) | clean_levels
+denoise_image(255 * noisy, 25.5, "fast") | clean_levels
 """
 
 CALLS = """

@@ -24,7 +24,7 @@ class Chunked:
         self.values, self.chunks = values, (chunk, values.shape[1])
         self.shape, self.dtype = values.shape, values.dtype
 
-    def __getitem__(self, place: Any) -> np.ndarray:
+    def __getitem__(self, place: Any) -> Any:
         return self.values[place]
 
 
@@ -42,7 +42,7 @@ class Data:
         """Return what there is of those names."""
         return {name: getattr(self, name) for name in names if hasattr(type(self), name)}
 
-    def _changed(self, values: np.ndarray) -> np.ndarray:
+    def _changed(self, values: np.ndarray) -> Any:
         noise = np.random.default_rng(99).standard_normal(values.shape)
         return (values * (1 + self._change * noise)).astype(values.dtype)
 
@@ -56,67 +56,67 @@ class Data:
         )  # fmt: skip
 
     @cached_property
-    def rows(self) -> np.ndarray:
+    def rows(self) -> Any:
         return self._changed(self._union.X[np.random.default_rng(1).permutation(90)])
 
     @cached_property
-    def truth(self) -> np.ndarray:
+    def truth(self) -> Any:
         return self._union.labels[np.random.default_rng(1).permutation(90)]
 
     @cached_property
-    def true_bases(self) -> np.ndarray:
+    def true_bases(self) -> Any:
         return self._union.bases
 
     @cached_property
-    def clean_rows(self) -> np.ndarray:
+    def clean_rows(self) -> Any:
         return self._union.X_clean[np.random.default_rng(1).permutation(90)]
 
     @cached_property
-    def new_rows(self) -> np.ndarray:
+    def new_rows(self) -> Any:
         return self._changed(self._union.X_test)
 
     @cached_property
-    def holes(self) -> np.ndarray:
+    def holes(self) -> Any:
         return mask_entries(self.rows, 0.15, random_state=0)
 
     @cached_property
-    def new_holes(self) -> np.ndarray:
+    def new_holes(self) -> Any:
         return mask_entries(self.new_rows, 0.15, random_state=1)
 
     @cached_property
-    def far_rows(self) -> np.ndarray:
+    def far_rows(self) -> Any:
         """Rows that are far from the origin, on planes with points of their own."""
         return self.rows + np.repeat(np.eye(3, 10) * 2, 30, axis=0) + 50.0
 
     @cached_property
-    def outlying(self) -> np.ndarray:
+    def outlying(self) -> Any:
         return np.concatenate([self.rows, self._changed(far_points(6, 10))])
 
     @cached_property
-    def outlying_holes(self) -> np.ndarray:
+    def outlying_holes(self) -> Any:
         return mask_entries(self.outlying, 0.1, random_state=2)
 
     @cached_property
-    def rows32(self) -> np.ndarray:
+    def rows32(self) -> Any:
         return self.rows.astype(np.float32)
 
     @cached_property
-    def holes32(self) -> np.ndarray:
+    def holes32(self) -> Any:
         return self.holes.astype(np.float32)
 
     @cached_property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> Any:
         """Weights of rows, of which some are 0."""
         weights = np.random.default_rng(2).uniform(0.2, 2.0, 90)
         weights[::11] = 0.0
         return weights
 
     @cached_property
-    def sensors(self) -> np.ndarray:
+    def sensors(self) -> Any:
         return np.where(np.arange(90) % 3 == 0, "rough", "fine")
 
     @cached_property
-    def rough_rows(self) -> np.ndarray:
+    def rough_rows(self) -> Any:
         """Rows of two sensors, of which one is rough."""
         noise = np.random.default_rng(3).standard_normal((90, 10))
         return self.rows + 0.3 * noise * (self.sensors == "rough")[:, None]
@@ -134,11 +134,11 @@ class Data:
         return list(np.split(self.weights, 3))
 
     @cached_property
-    def start(self) -> np.ndarray:
+    def start(self) -> Any:
         return draw_bases((3, 10, 2), np.random.RandomState(5))
 
     @cached_property
-    def many(self) -> np.ndarray:
+    def many(self) -> Any:
         """Eight small problems."""
         return self._changed(
             np.stack([
@@ -152,11 +152,11 @@ class Data:
     # The same rows where they do not lie in memory.
 
     @cached_property
-    def mapped_rows(self) -> np.ndarray:
+    def mapped_rows(self) -> Any:
         return self._mapped("rows")
 
     @cached_property
-    def mapped_holes(self) -> np.ndarray:
+    def mapped_holes(self) -> Any:
         return self._mapped("holes")
 
     def _mapped(self, name: str) -> Any:
@@ -197,11 +197,11 @@ class Data:
     # Matrices of a kernel.
 
     @cached_property
-    def gram(self) -> np.ndarray:
+    def gram(self) -> Any:
         return self.rows @ self.rows.T
 
     @cached_property
-    def new_gram(self) -> np.ndarray:
+    def new_gram(self) -> Any:
         return self.new_rows @ self.rows.T
 
     # Tables.
@@ -228,7 +228,7 @@ class Data:
         return self.table[:15]
 
     @cached_property
-    def numbers(self) -> np.ndarray:
+    def numbers(self) -> Any:
         """A table of numbers in which columns bend, with holes."""
         rng = np.random.default_rng(0)
         x = rng.standard_normal((70, 2))
@@ -237,76 +237,91 @@ class Data:
         values[rng.random(values.shape) < 0.15] = np.nan
         return values
 
+    @cached_property
+    def tall(self) -> Any:
+        """A table of numbers with rows enough for several Gaussians."""
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal((160, 2))
+        columns = [x[:, 0], x[:, 1], x[:, 0] * x[:, 1], x[:, 0] ** 2]
+        values = self._changed(np.column_stack(columns) + 0.1 * rng.standard_normal((160, 4)))
+        values[rng.random(values.shape) < 0.1] = np.nan
+        return values
+
     # Pictures between 0 and 1, and with noise.
 
     @cached_property
-    def clean(self) -> np.ndarray:
+    def clean(self) -> Any:
         return self._changed(drawn((40, 44)))
 
     @cached_property
-    def noisy(self) -> np.ndarray:
+    def noisy(self) -> Any:
         return self.clean + 0.1 * np.random.default_rng(0).standard_normal(self.clean.shape)
 
     @cached_property
-    def levels(self) -> np.ndarray:
+    def levels(self) -> Any:
         return np.clip(np.rint(255 * self.noisy), 0, 255).astype(np.uint8)
 
     @cached_property
-    def clean_levels(self) -> np.ndarray:
+    def clean_levels(self) -> Any:
         return 255 * self.clean
 
     @cached_property
-    def counts(self) -> np.ndarray:
+    def counts(self) -> Any:
         return np.random.default_rng(0).poisson(np.rint(20 * drawn((40, 44)))).astype(float)
 
     @cached_property
-    def clean_counts(self) -> np.ndarray:
+    def clean_counts(self) -> Any:
         return 20 * drawn((40, 44))
 
     @cached_property
-    def correlated(self) -> np.ndarray:
+    def correlated(self) -> Any:
         noise = np.random.default_rng(0).standard_normal((42, 46))
         noise = noise[:-2, :-2] + noise[1:-1, :-2] + noise[:-2, 1:-1] + noise[1:-1, 1:-1]
         return self.clean + 0.05 * noise
 
     @cached_property
-    def clean_colour(self) -> np.ndarray:
+    def clean_colour(self) -> Any:
         return np.stack([self.clean, 0.8 * self.clean + 0.1, 1 - self.clean], axis=-1)
 
     @cached_property
-    def colour(self) -> np.ndarray:
+    def colour(self) -> Any:
         noise = np.random.default_rng(0).standard_normal(self.clean_colour.shape)
         return self.clean_colour + 0.1 * noise
 
     @cached_property
-    def clean_bands(self) -> np.ndarray:
+    def clean_bands(self) -> Any:
         return self.clean[:24, :28, None] * np.linspace(0.2, 1, 12) + np.linspace(0, 0.2, 12)
 
     @cached_property
-    def bands(self) -> np.ndarray:
+    def bands(self) -> Any:
         noise = np.random.default_rng(0).standard_normal(self.clean_bands.shape)
         return self.clean_bands + 0.1 * noise
 
     @cached_property
-    def clean_volume(self) -> np.ndarray:
+    def clean_volume(self) -> Any:
         s, i, j = np.indices((8, 24, 26))
         return self._changed(0.5 + 0.4 * np.sin(i / 4 + s / 6) * np.cos(j / 5 - s / 8))
 
     @cached_property
-    def volume(self) -> np.ndarray:
+    def volume(self) -> Any:
         noise = np.random.default_rng(0).standard_normal(self.clean_volume.shape)
         return self.clean_volume + 0.1 * noise
 
     @cached_property
-    def mask(self) -> np.ndarray:
+    def mask(self) -> Any:
         return np.random.default_rng(1).random(self.clean.shape) < 0.4
 
     @cached_property
-    def spoilt(self) -> np.ndarray:
+    def spoilt(self) -> Any:
         return np.where(self.mask, 0.0, self.clean)
 
     @cached_property
-    def spoilt_colour(self) -> np.ndarray:
+    def own_masks(self) -> Any:
+        """Holes of each channel, which lie elsewhere."""
+        return np.random.default_rng(2).random(self.clean_colour.shape) < 0.4
+
+    @cached_property
+    def spoilt_colour(self) -> Any:
         return np.where(self.mask[..., None], 0.0, self.clean_colour)
 
     @cached_property
@@ -328,7 +343,7 @@ def far_points(n: int, n_features: int) -> np.ndarray:
 def drawn(shape: tuple[int, int]) -> np.ndarray:
     """Return a picture between 0 and 1: shading, a disc, an edge and stripes."""
     i, j = np.indices(shape) / min(shape)
-    picture = 0.25 + 0.3 * j + 0.1 * np.sin(3 * i)
+    picture: np.ndarray = 0.25 + 0.3 * j + 0.1 * np.sin(3 * i)
     picture[(i - 0.4) ** 2 + (j - 0.35) ** 2 < 0.06] = 0.85
     picture[i + 0.4 * j > 1.05] -= 0.2
     stripes = (i < 0.3) & (j > 0.7)
