@@ -41,6 +41,14 @@ def accelerator():
     return Accelerator()
 
 
+@pytest.fixture(params=["torch", "strict", "accelerator"])
+def place(request, accelerator):
+    """Return where arrays are made: a namespace that is not NumPy, or a device like a GPU."""
+    if request.param == "torch":
+        return require_torch()
+    return {"strict": array_api_strict, "accelerator": accelerator}[request.param]
+
+
 # Files that take longest: they start first, so that no process waits for them at the end.
 LONGEST = (
     "reproduction/test_smoke.py", "ecosystem/test_estimator_checks.py",
