@@ -51,10 +51,11 @@ def place(request, accelerator):
 
 # Files that take longest: they start first, so that no process waits for them at the end.
 LONGEST = (
-    "reproduction/test_smoke.py", "ecosystem/test_estimator_checks.py",
-    "ecosystem/test_ecosystem.py", "data/test_dask.py", "cli/test_shell.py",
-    "reproduction/test_runner.py", "reproduction/test_in_browser.py", "mixture/test_arrays.py",
-    "union/test_combinations.py", "examples/test_demo.py",
+    "data/test_dask.py", "cli/test_shell.py", "ecosystem/test_estimator_checks.py",
+    "reproduction/test_smoke.py", "site/test_pages.py", "reproduction/test_runner.py",
+    "cli/test_console.py", "ecosystem/test_ecosystem.py", "tables/test_imputer_inputs.py",
+    "examples/test_demo.py", "reproduction/test_in_browser.py", "union/test_unequal_dims.py",
+    "cli/test_jpeg.py", "mixture/test_arrays.py", "mixture/test_dimensions.py",
 )  # fmt: skip
 
 
