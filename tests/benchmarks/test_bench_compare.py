@@ -91,11 +91,10 @@ def test_the_second_round_decides(run_main, capsys):
 def test_a_worker_runs_the_tree_that_it_was_given(tmp_path):
     from worker import Worker, WorkloadError
 
-    with Worker(ROOT, "smoke") as one, Worker(ROOT, "smoke") as two:
-        for worker in (one, two):
-            worker.wait_until_ready()
-        assert one.request("found") == two.request("found")
-        assert one.request("repeats 3") == 3
+    with Worker(ROOT, "smoke") as worker:
+        worker.wait_until_ready()
+        assert worker.request("found") > 0
+        assert worker.request("repeats 3") == 3
     with Worker(ROOT, "nonsense") as unknown, pytest.raises(WorkloadError, match="nonsense"):
         unknown.wait_until_ready()
     # In an empty tree the installed package is found, which is another commit.
