@@ -29,7 +29,7 @@ QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py t
 test coverage test-floor quick: export OPENBLAS_NUM_THREADS = 1
 test coverage test-floor quick: export OMP_NUM_THREADS = 1
 
-.PHONY: help demo test coverage test-floor quick lint torch fuzz mutants kills forge soak bench bench-compare bench-check bench-baseline reproduce docs docs-quick format clean release-check
+.PHONY: help demo test coverage test-floor quick lint record torch fuzz mutants kills forge soak bench bench-compare bench-check bench-baseline reproduce docs docs-quick format clean release-check
 
 help:
 	@echo "make demo          the idea and three jobs beside the usual tools, printed and drawn (under a minute, after the installation)"
@@ -39,6 +39,7 @@ help:
 	@echo "make test-floor    all tests, with the lowest versions that pyproject.toml allows"
 	@echo "make lint          ruff, mypy, and whether ARCHITECTURE.md counts right"
 	@echo "make torch         adds PyTorch to the environment, for the tests that need it"
+	@echo "make record        compares what the library computes with what was recorded (a minute)"
 	@echo "make fuzz N=20000 SEED=1   drawn calls of every estimator, or CASE=17 alone"
 	@echo "make mutants       changes the solvers in 300 small ways: do the tests notice? (hours)"
 	@echo "make kills         kills runs, and uses models from many threads and processes (minutes)"
@@ -84,6 +85,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/visits.py --check
+
+record: $(READY)
+	$(BIN)/python tools/record.py
 
 torch: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==$(TORCH)"

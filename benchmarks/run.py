@@ -38,9 +38,11 @@ from kernel_rows import (
 from missing_rows import missing, missing_fit, missing_memory
 from peers import peers_growth, peers_iteration
 from rows import ROWS as COMPLETE_ROWS
+from small_rows import small
 from timing import machine
 
 ROWS = COMPLETE_ROWS | {
+    "small": small,
     "missing": missing,
     "missing_fit": missing_fit,
     "missing_memory": missing_memory,

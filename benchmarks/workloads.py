@@ -185,7 +185,29 @@ def prediction() -> Run:
     return lambda: (model.predict(X), model.transform(X))
 
 
-WORKLOADS: dict[str, Callable[[], Run]] = {
+def small(model: Any, fraction: float = 0.0) -> Run:
+    """Return a fit of 180 × 20, where checks, starts and results cost more than the products."""
+    return fitting(model, mask_entries(union(180, 20, 3, 3), fraction, random_state=0))
+
+
+def small_table() -> Run:
+    """Return the filling of a table of 180 × 20."""
+    X = mask_entries(union(180, 20, 3, 3), 0.1, random_state=0)
+    model = SubspaceImputer(3, 3, method="subspaces", random_state=0)
+    return lambda: model.fit_transform(X)
+
+
+SMALL: dict[str, Callable[[], Run]] = {
+    "small, MiCUSaL": lambda: small(MiCUSaL(3, 3, random_state=0)),
+    "small, MiCUSaL, random": lambda: small(MiCUSaL(3, 3, init="random", n_init=8, random_state=0)),
+    "small, RobustMiCUSaL": lambda: small(RobustMiCUSaL(3, 3, random_state=0), 0.1),
+    "small, mixture": lambda: small(SubspaceMixture(3, 3, random_state=0)),
+    "small, mixture, missing": lambda: small(SubspaceMixture(3, 3, random_state=0), 0.1),
+    "small, MCKUSaL": lambda: small(MCKUSaL(3, 3, random_state=0)),
+    "small, impute": small_table,
+    "small, denoise": lambda: denoising("fast", 32),
+}
+WORKLOADS: dict[str, Callable[[], Run]] = SMALL | {
     "smoke": lambda: iterations(60, 90, 3, 4, 5),
     "faces, exact": lambda: iterations(2016, 96, 3, 9, 6, solver="exact"),
     "scene, exact": lambda: iterations(600, 722, 5, 12, 10, solver="exact"),

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import pickle
-import resource
 import select
 import subprocess
 import sys
@@ -141,6 +140,8 @@ def _memory(name: str) -> int:
 
 def work(folder: Path) -> None:
     """Open a file in the folder for every name of an example that is asked for."""
+    import resource  # not on Windows
+
     X: dict[str, Any] = pickle.loads((folder / "data.pickle").read_bytes())
     resource.setrlimit(resource.RLIMIT_AS, (_memory("VmSize") + ROOM,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

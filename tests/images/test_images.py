@@ -149,7 +149,11 @@ def test_a_bar_is_shown(capsys, monkeypatch):
         (PHOTO, {"channel_axis": 5}, "channel_axis=5"),
         (NOISY, {"sigma": -1.0}, r"sigma=-1.0: need a finite number, 0 or more"),
         (NOISY, {"preset": "nice"}, "'preset' parameter of denoise_image"),
-        (np.ma.masked_array(NOISY, MASK), {}, "give its data and mask to inpaint_image"),
+        (
+            np.ma.masked_array(NOISY, MASK),
+            {},
+            "the mask would be lost: fill what is masked by inpaint_image",
+        ),
     ],
 )
 def test_pictures_that_cannot_be_denoised(image, options, message):

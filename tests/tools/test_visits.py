@@ -4,6 +4,7 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +48,32 @@ def test_a_call_is_counted_by_files_and_functions(visits):
     found, steps = visits.visited(lambda: clustering_error([0, 1], [1, 0]))
     assert "clustering_error" in found["metrics.py"]
     assert steps >= len(found) - 1
+
+
+def test_a_fit_of_another_estimator_is_one_function(visits):
+    from polyspan import MiCUSaL, compare
+
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    model = MiCUSaL(2, 1, random_state=0)
+    alone, _ = visits.visited(lambda: model.fit(X))
+    inside, _ = visits.visited(lambda: compare(X, {"it": model}, labels=[0, 1] * 15))
+    functions = {name for names in inside.values() for name in names}
+    assert "MiCUSaL.fit" in functions
+    assert sum(map(len, alone.values())) > 50
+    only_in_fit = {name for names in alone.values() for name in names if name.startswith("anneal")}
+    assert only_in_fit
+    assert not only_in_fit & functions
+    assert "clustering_error" in functions  # what comes after the fit
+
+
+def test_a_fit_that_a_method_of_the_same_model_calls_is_counted(visits):
+    from polyspan import MiCUSaL
+
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    model = MiCUSaL(2, 1, random_state=0)
+    alone, _ = visits.visited(lambda: model.fit(X))
+    inside, _ = visits.visited(lambda: model.fit_predict(X))
+    assert set(alone) <= set(inside)
 
 
 def test_the_files_that_the_page_names_are_there():
