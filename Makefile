@@ -17,7 +17,7 @@ OUT := build/reproduction
 N := 20000
 SEED := 1
 CASE :=
-# More arguments of pytest for `make test`.
+# More arguments of pytest for `make test`, or of `make mutants`.
 ARGS :=
 # What `make quick` runs: the mathematics of every family, and what holds the tree together.
 QUICK := tests/geometry tests/union/test_micusal.py tests/union/test_robust.py tests/union/test_affine.py \
@@ -99,7 +99,7 @@ fuzz: $(READY)
 	$(BIN)/python tests/fuzz/run.py --n $(N) --seed $(SEED) $(if $(CASE),--case $(CASE))
 
 mutants: $(READY)
-	$(BIN)/python tools/mutants.py --seed $(SEED)
+	$(BIN)/python tools/mutants.py --seed $(SEED) $(ARGS)
 
 kills: $(READY)
 	$(BIN)/python tools/kills.py

@@ -1,5 +1,6 @@
 """Where the tests find real data, and which tests another run has skipped."""
 
+import functools
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,11 +81,27 @@ def pytest_configure(config):
         config.pluginmanager.register(ListOfSkipped(path))
 
 
+@functools.cache
+def listed_tests(path):
+    """Return the names of tests in a file, and those of their files."""
+    tests = frozenset(Path(path).read_text("utf-8").splitlines())
+    return tests, {name.partition("::")[0] for name in tests}
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not even import files of which no test is in the list, where there is one."""
+    path = config.getoption("--only-listed")
+    if not path or not collection_path.is_file():
+        return None
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    return None if name in listed_tests(path)[1] else True
+
+
 def pytest_collection_modifyitems(config, items):
     """Keep the tests of a list alone, where there is one."""
     path = config.getoption("--only-listed")
     if not path:
         return
-    listed = set(Path(path).read_text("utf-8").splitlines())
+    listed, _ = listed_tests(path)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in listed])
     items[:] = [item for item in items if item.nodeid in listed]

@@ -41,24 +41,36 @@ def accelerator():
     return Accelerator()
 
 
+@pytest.fixture(params=["torch", "strict", "accelerator"])
+def place(request, accelerator):
+    """Return where arrays are made: a namespace that is not NumPy, or a device like a GPU."""
+    if request.param == "torch":
+        return require_torch()
+    return {"strict": array_api_strict, "accelerator": accelerator}[request.param]
+
+
 # Files that take longest: they start first, so that no process waits for them at the end.
 LONGEST = (
-    "reproduction/test_smoke.py", "ecosystem/test_estimator_checks.py",
-    "ecosystem/test_ecosystem.py", "data/test_dask.py", "cli/test_shell.py",
-    "reproduction/test_runner.py", "reproduction/test_in_browser.py", "mixture/test_arrays.py",
-    "union/test_combinations.py", "examples/test_demo.py",
+    "data/test_dask.py", "cli/test_shell.py", "ecosystem/test_estimator_checks.py",
+    "reproduction/test_smoke.py", "site/test_pages.py", "reproduction/test_runner.py",
+    "cli/test_console.py", "ecosystem/test_ecosystem.py", "tables/test_imputer_inputs.py",
+    "examples/test_demo.py", "reproduction/test_in_browser.py", "union/test_unequal_dims.py",
+    "cli/test_jpeg.py", "mixture/test_arrays.py", "mixture/test_dimensions.py",
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
     """Leave out array API checks that cannot run here, and put the longest files first."""
-    items[:] = [
-        item
-        for item in items
-        if not hasattr(item, "callspec") or can_run(item.callspec.params.get("check"))
-    ]
+    items[:] = [item for item in items if is_check_to_run(item)]
     rank = {name: k for k, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(file_of(item), len(rank)))
+
+
+def is_check_to_run(item):
+    """Tell whether a test is none of scikit-learn's checks, or one that can run here."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    checks = {"check", "estimator"} <= given.keys()
+    return not checks or can_run(given["check"], given["estimator"])
 
 
 def file_of(item):

@@ -5,7 +5,6 @@ import inspect
 import sys
 from pathlib import Path
 
-import pytest
 from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import validate
 
@@ -44,9 +43,9 @@ def findings(name, value):
                 yield f"{part}: {code} {text}"
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_docstring_is_complete(name):
-    found = list(findings(name, PUBLIC[name]))
+def test_docstrings_are_complete():
+    assert len(PUBLIC) > 50
+    found = [line for name, value in PUBLIC.items() for line in findings(name, value)]
     assert not found, "\n" + "\n".join(found)
 
 

@@ -1,10 +1,9 @@
 """The import rule: a module imports only from those above it in the list of the design."""
 
 import ast
+import functools
 import re
 from pathlib import Path
-
-import pytest
 
 import polyspan
 
@@ -29,8 +28,14 @@ def layer_of(path, root=ROOT):
     return path.relative_to(root).parts[0].removesuffix(".py")
 
 
+@functools.cache
+def nodes(path):
+    """Return all parts of a file; every file is read once."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import; write polyspan.… in full"
             if node.module == "polyspan":
@@ -61,7 +66,7 @@ def breaches(path, root=ROOT):
 
 def private_names(path):
     """Yield what a file imports of scikit-learn that is private, or not in every release."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -77,7 +82,7 @@ def private_names(path):
 
 def framework_checks(path):
     """Yield where a file asks which framework an array is of."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         name = getattr(getattr(node, "func", None), "id", "")
         if name in ("isinstance", "issubclass"):
             kinds = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
@@ -90,10 +95,17 @@ def framework_checks(path):
 FILES = [p for p in sorted(ROOT.rglob("*.py")) if p != ROOT / "__init__.py"]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_up(path):
-    assert layer_of(path) in LAYERS, f"{path} is in no layer: add it to LAYERS in its place"
-    assert list(breaches(path)) == []
+def found_in(files, rule):
+    """Return what a rule finds, for every file in which it finds something."""
+    assert len(files) > 30
+    found = {str(path.relative_to(ROOT)): list(rule(path)) for path in files}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def test_imports_point_up():
+    homeless = {layer_of(path) for path in FILES} - set(LAYERS)
+    assert not homeless, "in no layer: add it to LAYERS in its place"
+    assert found_in(FILES, breaches) == {}
 
 
 def test_a_breach_is_noticed(tmp_path):
@@ -113,13 +125,8 @@ def test_scikit_learn_in_a_solver_is_noticed(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in FILES if p != ROOT / "_sklearn.py"],
-    ids=lambda p: str(p.relative_to(ROOT)),
-)
-def test_private_names_of_scikit_learn_are_in_one_file(path):
-    assert list(private_names(path)) == []
+def test_private_names_of_scikit_learn_are_in_one_file():
+    assert found_in([p for p in FILES if p != ROOT / "_sklearn.py"], private_names) == {}
 
 
 def test_a_private_name_is_noticed(tmp_path):
@@ -138,13 +145,9 @@ def test_a_private_name_is_noticed(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in FILES if layer_of(p) in ("arrays", "geometry") or "_solve" in p.parts],
-    ids=lambda p: str(p.relative_to(ROOT)),
-)
-def test_solvers_ask_for_no_framework(path):
-    assert list(framework_checks(path)) == []
+def test_solvers_ask_for_no_framework():
+    solvers = [p for p in FILES if layer_of(p) in ("arrays", "geometry") or "_solve" in p.parts]
+    assert found_in(solvers, framework_checks) == {}
 
 
 def test_a_question_for_a_framework_is_noticed(tmp_path):

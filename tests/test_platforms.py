@@ -1,6 +1,7 @@
 """The source does not take every system for Linux: what can be seen by reading it."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,15 @@ STARTERS = {"Popen", "check_output", "run"}
 NO_TEXT = {"Image", "gzip", "os", "tarfile", "webbrowser", "zipfile"}
 
 
+@functools.cache
+def nodes(tree):
+    """Return all parts of a tree; every tree is walked once for all rules."""
+    return list(ast.walk(tree))
+
+
 def calls(tree):
     """Yield every call with the name of the function, and that of its owner."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
             yield node, node.func.attr, getattr(owner, "attr", getattr(owner, "id", ""))
@@ -88,10 +95,10 @@ def unguarded_imports(tree):
 def unguarded_names(tree):
     """Names of `os` and `signal` that Windows does not have, used where nothing asks for them."""
     asked = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.If) and "hasattr(" in ast.unparse(node.test):
             asked |= {id(part) for part in ast.walk(node)}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Attribute) and node.attr in NAMES:
             known = ast.unparse(node.value) in ("os", "signal")
             if known and id(node) not in asked:
@@ -100,8 +107,8 @@ def unguarded_names(tree):
 
 def folders_of_linux(tree):
     """Names of folders that only some systems have, other than in documentation."""
-    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    said = {id(node.value) for node in nodes(tree) if isinstance(node, ast.Expr)}
+    for node in nodes(tree):
         text = node.value if isinstance(node, ast.Constant) and id(node) not in said else None
         if isinstance(text, str) and text.startswith(FOLDERS):
             yield node.lineno
@@ -130,16 +137,20 @@ RULES = {
 }
 
 
+@functools.cache
+def trees_of(folder):
+    """Return the files of a folder as trees; every file is read once for all rules."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_source(rule):
-    found, read = [], 0
-    for folder in RULES[rule]:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = path.relative_to(ROOT).as_posix()
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            found += [f"{name}:{line}" for line in rule(tree)]
-            read += 1
-    assert read > 200
+    trees = {name: tree for folder in RULES[rule] for name, tree in trees_of(folder).items()}
+    assert len(trees) > 200
+    found = [f"{name}:{line}" for name, tree in trees.items() for line in rule(tree)]
     assert not found, f"{rule.__doc__}: {found}"
 
 

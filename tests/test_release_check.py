@@ -2,7 +2,6 @@
 
 import io
 import json
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -12,8 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
-import release_check
-from release import archives, readme, report, sbom, versions
+from release import archives, readme, sbom, versions
 
 sys.path.remove(str(ROOT / "tools"))
 
@@ -43,12 +41,6 @@ def tree(tmp_path, changelog=CHANGELOG, project="0.2.0", citation="0.2.0", recip
     text = f'context:\n  version: "{recipe}"\n'
     (tmp_path / "packaging" / "conda" / "recipe.yaml").write_text(text, encoding="utf-8")
     return tmp_path
-
-
-def test_the_top_entry_of_a_changelog():
-    assert versions.top_entry(CHANGELOG) == versions.Entry("0.2.0", "2026-11-30", 2)
-    assert versions.top_entry("## 1.0\n\n## 0.9\n\n- Old.\n") == versions.Entry("1.0", "", 0)
-    assert versions.top_entry("# Changelog\n") == versions.Entry("", "", 0)
 
 
 def test_versions_that_agree(tmp_path):
@@ -188,12 +180,6 @@ def test_what_the_first_lines_promise():
     assert readme.promise_problems("x = 1\n", "") != []
 
 
-def test_links_of_the_readme_may_differ_and_nothing_else():
-    there, here = "[a](https://x/b.md) and ![c](https://x/d.png)\n", "[a](b.md) and ![c](d.png)"
-    assert readme.without_links(there) == readme.without_links(here)
-    assert readme.without_links(there) != readme.without_links(here.replace("and", "or"))
-
-
 def test_the_readme_as_a_page(tmp_path):
     from markdown_it import MarkdownIt
 
@@ -221,41 +207,3 @@ def test_the_look_into_a_bill_of_materials():
     assert sbom.sbom_problems(text, "0.3.0", ["numpy", "scikit-learn"]) != []
     found = sbom.sbom_problems(text, "0.2.0", ["numpy", "scipy"])
     assert found == ["scipy is not listed", "scikit-learn is listed, but not installed"]
-
-
-def test_every_check_prints_its_line(capsys):
-    assert report.reported("good", lambda: "all is\nwell")
-    assert not report.reported("bad", lambda: report.require(["one", "two"]))
-    assert not report.reported("broken", lambda: str(1 / 0))
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in lines] == [
-        ["ok", "good", "all", "is", "well"],
-        ["failed", "bad", "one;", "two"],
-        ["failed", "broken", "ZeroDivisionError:", "division", "by", "zero"],
-    ]
-
-
-def test_a_program_that_fails_says_why():
-    code = "import sys; print('begun'); sys.exit('no space left')"
-    with pytest.raises(report.FailedCheckError, match="ended with 1: no space left"):
-        report.run([sys.executable, "-c", code])
-    assert report.run([sys.executable, "-c", "print('done')"]) == "done\n"
-    lines = "a.md: WARNING: no such file\nplease report errors\nmake: *** [docs] Error 2\n"
-    assert report.telling_line(lines) == "a.md: WARNING: no such file"
-    assert report.telling_line("") == "nothing was said"
-
-
-def test_the_tool_names_its_requirements_and_every_check_exists():
-    script = ROOT / "tools" / "release_check.py"
-    command = [sys.executable, script, "--requirements"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert [line.partition(">")[0] for line in done.stdout.split()] == [
-        "build", "twine", "cyclonedx-bom",
-    ]  # fmt: skip
-    methods = {name for name in dir(release_check.Release) if name.startswith("check_")}
-    assert {f"check_{name}" for name in release_check.CHECKS} == methods
-
-
-def test_the_site_is_where_make_puts_it():
-    folder = release_check.SITE.parent.relative_to(ROOT)
-    assert f" -D plot_gallery=0 docs {folder}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")

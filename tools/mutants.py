@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -108,8 +108,8 @@ def _paths(*folders: Path) -> str:
     return os.pathsep.join(map(str, folders))
 
 
-def tests_by_line(folder: Path) -> Lines:
-    """Run all tests once; return the tests of every line, the fastest first."""
+def tests_by_line(folder: Path, judged: Sequence[str]) -> Lines:
+    """Run the tests of some folders once; return the tests of every line, the fastest first."""
     kept = folder / "lines.json"
     if not kept.exists():
         data = folder / "coverage"
@@ -118,7 +118,7 @@ def tests_by_line(folder: Path) -> Lines:
         subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--cov=polyspan",
              "--cov-context=test", "--cov-report=", "--cov-fail-under=0", "-p", "mutant_times",
-             *FOLDERS.values()],
+             *(FOLDERS[one] for one in judged)],
             cwd=ROOT, check=True,
             env=environment
             | {"PYTHONPATH": _paths(ROOT / "src", ROOT / "tools"), "TIMES": str(report)},
@@ -248,30 +248,44 @@ def known_outcomes(kept: Path) -> dict[Mutant, Outcome]:
     return {(one["file"], one["index"]): one for one in every}
 
 
+def drawn_mutants(options: argparse.Namespace) -> list[Mutant]:
+    """Draw mutants: of all chosen folders together, or as many of each."""
+    every = {
+        folder: [
+            (path.relative_to(PACKAGE).as_posix(), index)
+            for path in sorted((PACKAGE / folder).glob("*.py"))
+            for index, _ in enumerate(places(ast.parse(path.read_text(encoding="utf-8"))))
+        ]
+        for folder in options.folders
+    }
+    random_draws = random.Random(options.seed)
+    if options.each:
+        groups = [(found, options.each) for found in every.values()]
+    else:
+        groups = [([one for found in every.values() for one in found], options.n)]
+    return [one for found, n in groups for one in random_draws.sample(found, min(n, len(found)))]
+
+
 def main() -> None:
     """Draw mutants, run those that have no outcome yet, print what survived."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--n", type=int, default=300)
+    parser.add_argument("--each", type=int, help="so many of every folder, instead of --n")
+    parser.add_argument("--folders", nargs="+", choices=FOLDERS, default=list(FOLDERS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--again", action="store_true", help="run once more what survived")
     parser.add_argument("--out", type=Path, default=ROOT / "build/mutants")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    lines = tests_by_line(options.out)
-    sources = [path for folder in FOLDERS for path in sorted((PACKAGE / folder).glob("*.py"))]
-    every = [
-        (path.relative_to(PACKAGE).as_posix(), index)
-        for path in sources
-        for index, _ in enumerate(places(ast.parse(path.read_text(encoding="utf-8"))))
-    ]
-    drawn = random.Random(options.seed).sample(every, min(options.n, len(every)))
+    lines = tests_by_line(options.out, options.folders)
+    drawn = drawn_mutants(options)
     kept = options.out / f"outcomes-{options.seed}.jsonl"
     if options.again:  # after tests were added; the code must be what it was
         killed = [one for one in known_outcomes(kept).values() if one["outcome"] == "killed"]
         kept.write_text("".join(json.dumps(one) + "\n" for one in killed), encoding="utf-8")
         (options.out / "lines.json").unlink()
-        lines = tests_by_line(options.out)
+        lines = tests_by_line(options.out, options.folders)
     known = known_outcomes(kept)
     run_all([one for one in drawn if one not in known], lines, options.jobs, kept)
     known = known_outcomes(kept)

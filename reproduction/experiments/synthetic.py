@@ -27,6 +27,11 @@ TEXT = (
 )
 
 
+def starts_at(scale: str) -> int:
+    """Return the starts of the paper's algorithms: 2 at scale "smoke", which measures nothing."""
+    return 2 if scale == "smoke" else STARTS
+
+
 def draw(params: Params) -> tuple[UnionOfSubspaces, np.ndarray]:
     """Return data without noise and their noisy training samples.
 

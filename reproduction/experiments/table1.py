@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reproduction.experiments.claims import smaller_errors
-from reproduction.experiments.synthetic import LEVELS, STARTS, TEXT, run
+from reproduction.experiments.synthetic import LEVELS, TEXT, run, starts_at
 from reproduction.experiments.systems import GOOD_STEP, SMALL_STEP
 from reproduction.experiments.tools import DRAWS, curve, curves, finished, paired, size_at, value
 from reproduction.registry import Experiment, register
@@ -67,7 +67,7 @@ def trials(scale: str) -> list[Params]:
     for k in range(DRAWS[scale]):
         base: Params = {"draw": k, "size": size_at(scale)}
         for method in (*COMPLETE, "PCA", "ours"):
-            starts = {"starts": STARTS} if method in ("MiCUSaL", "K-sub") else {}
+            starts = {"starts": starts_at(scale)} if method in ("MiCUSaL", "K-sub") else {}
             trial = {**base, "method": method, "options": _OPTIONS.get(method, {}), **starts}
             found.append(trial)
             if k < max(1, DRAWS[scale] // 2) and method != "PCA":
@@ -75,7 +75,7 @@ def trials(scale: str) -> list[Params]:
         for fraction in FRACTIONS:
             some = {**base, "missing": fraction}
             found += [
-                {**some, "method": "rMiCUSaL", "options": {"lam": 2.0}, "starts": STARTS},
+                {**some, "method": "rMiCUSaL", "options": {"lam": 2.0}, "starts": starts_at(scale)},
                 {**some, "method": "kGROUSE", "options": SMALL_STEP},
                 {**some, "method": "kGROUSE", "options": GOOD_STEP},
                 {**some, "method": "GROUSE", "options": GOOD_STEP},

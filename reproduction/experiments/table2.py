@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reproduction.experiments.claims import smaller_errors
-from reproduction.experiments.synthetic import LEVELS, STARTS, TEXT, run
+from reproduction.experiments.synthetic import LEVELS, TEXT, run, starts_at
 from reproduction.experiments.systems import GOOD_STEP, SMALL_STEP
 from reproduction.experiments.tools import (
     DRAWS,
@@ -52,13 +52,13 @@ def trials(scale: str) -> list[Params]:
         base: Params = {"draw": k, "size": size_at(scale)}
         for lam in COMPLETE:
             options = {"options": {"lam": lam}}
-            found.append({**base, "method": "MiCUSaL", **options, "starts": STARTS})
+            found.append({**base, "method": "MiCUSaL", **options, "starts": starts_at(scale)})
             found.append({**base, "method": "ours", **options})
-        found.append({**base, "method": "K-sub", "options": {}, "starts": STARTS})
+        found.append({**base, "method": "K-sub", "options": {}, "starts": starts_at(scale)})
         some = {**base, "missing": 0.1}
         for lam in MISSING:
             options = {"options": {"lam": lam}}
-            found.append({**some, "method": "rMiCUSaL", **options, "starts": STARTS})
+            found.append({**some, "method": "rMiCUSaL", **options, "starts": starts_at(scale)})
             found.append({**some, "method": "ours, missing", **options})
         for step in (SMALL_STEP, GOOD_STEP):
             found.append({**some, "method": "kGROUSE", "options": step})

@@ -137,42 +137,6 @@ def test_only_what_is_worse_twice_fails(stored, capsys):
     assert check.main(options, rounds(rows())[0]) == 0
 
 
-def test_a_new_baseline_is_written_and_holds(tmp_path, capsys):
-    import check
-
-    path = tmp_path / "baseline.json"
-    made = {group: [{"row": f"{group}, row", SPEED: 3.0}] for group in check.QUICK}
-    assert check.main(["--baseline", str(path), "--update"], rounds(made)[0]) == 0
-    saved = json.loads(path.read_text("utf-8"))
-    assert {"commit", "date"} <= saved["machine"].keys()
-    assert len(saved["ratios"]) == len(check.QUICK)
-    assert check.main(["--baseline", str(path)], rounds(made)[0]) == 0
-    assert "noisy" not in capsys.readouterr().out
-
-
-def test_a_noisy_baseline_says_so(tmp_path, capsys):
-    import check
-
-    def run(groups, times):
-        return [{"scene": [{"row": "r", SPEED: value}]} for value in (1.0, 2.0)]
-
-    check.update(tmp_path / "baseline.json", 2, run)
-    assert "noisy: r, ratio may get 150% worse unseen" in capsys.readouterr().out
-
-
-def test_wrong_names_are_named(capsys):
-    import check
-
-    for arguments, message in (
-        (["nonsense"], "no quick row is named nonsense; there are scene"),
-        (["--update", "scene"], "a baseline is of all rows"),
-        (["--measurements", "0"], "at least 1"),
-    ):
-        with pytest.raises(SystemExit, match="2"):
-            check.main(arguments)
-        assert message in capsys.readouterr().err
-
-
 def test_the_stored_baseline_is_one_of_the_quick_rows():
     from check import QUICK
     from ratios import WATCHED, worse_by

@@ -42,16 +42,6 @@ def test_drift_of_the_machine_cancels():
     assert slow["ratio"] == pytest.approx(1.5, rel=0.05)
 
 
-def test_without_pairs_only_results_are_compared():
-    from compare import measure
-
-    asked = []
-    row = measure(MadeUp(1.0, asked, "old"), MadeUp(9.0, asked, "new", 8.0), 0, 0.05)
-    assert asked == []
-    assert row["verdict"] == "not timed"
-    assert row["difference"] == pytest.approx(1 / 7)
-
-
 def test_a_comparison_fails_for_four_reasons():
     from compare import judge
 
@@ -98,20 +88,13 @@ def test_the_second_round_decides(run_main, capsys):
     assert run_main({"a": ["faster"]})[0] == 0
 
 
-def test_wrong_options_are_named(run_main, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        run_main({"a": ["same"]}, "--pairs", "3")
-    assert "--pairs 3 are too few for an interval: at least 6, or 0" in capsys.readouterr().err
-
-
 def test_a_worker_runs_the_tree_that_it_was_given(tmp_path):
     from worker import Worker, WorkloadError
 
-    with Worker(ROOT, "smoke") as one, Worker(ROOT, "smoke") as two:
-        for worker in (one, two):
-            worker.wait_until_ready()
-        assert one.request("found") == two.request("found")
-        assert one.request("repeats 3") == 3
+    with Worker(ROOT, "smoke") as worker:
+        worker.wait_until_ready()
+        assert worker.request("found") > 0
+        assert worker.request("repeats 3") == 3
     with Worker(ROOT, "nonsense") as unknown, pytest.raises(WorkloadError, match="nonsense"):
         unknown.wait_until_ready()
     # In an empty tree the installed package is found, which is another commit.

@@ -90,13 +90,6 @@ def test_a_row_runs_and_is_written(tmp_path):
     )
 
 
-def test_unknown_rows_are_named():
-    command = [sys.executable, str(BENCHMARKS / "run.py"), "nonsense"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "no row is named nonsense; there are" in done.stderr
-
-
 def test_the_gpu_script_checks_tiny_sizes_where_there_is_none():
     require_torch()
     command = [sys.executable, str(BENCHMARKS / "gpu.py")]
@@ -107,33 +100,3 @@ def test_the_gpu_script_checks_tiny_sizes_where_there_is_none():
     saved = json.loads(done.stdout[done.stdout.index("{\n") :])
     assert saved["machine"]["device"] == "none"
     assert [row["correct"] for row in saved["rows"]] == [True] * 5
-
-
-def test_peers_are_measured_alike(literal, monkeypatch):
-    import peers
-
-    for name in ("MiCUSaL", "KMeans", "PCA"):
-        row = peers.fitted(name, 300, 20)
-        assert row["s"] > 0
-        assert row["peak MiB"] > 0
-        assert ("wrong labels" in row) == (name != "PCA")
-    # A peer that is not installed, or fails, is reported as such.
-    monkeypatch.setitem(sys.modules, "tslearn.clustering", None)
-    assert "Error" in peers.fitted("tslearn KernelKMeans", 300, 20)["error"]
-    assert peers.exponent([1, 10, 100], [2.0, 20.0, 200.0]) == pytest.approx(1.0)
-
-
-def test_a_row_whose_package_is_missing_is_named_and_the_others_run(tmp_path):
-    code = (
-        "import sys; sys.modules['skimage'] = sys.modules['bm3d'] = None\n"
-        f"sys.path.insert(0, {str(BENCHMARKS)!r})\n"
-        "import run; sys.argv = ['run', 'smoke', 'jobs_denoise', '--output', 'out.json']\n"
-        "run.main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert done.returncode == 1
-    assert "jobs_denoise: left out, needs `pip install scikit-image" in done.stdout
-    assert "not measured: jobs_denoise" in done.stderr
-    assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["rows"]

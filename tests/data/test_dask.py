@@ -77,14 +77,15 @@ def test_two_workers_equal_memory(client, X, start, n_chunks):
     assert_allclose(model.objective_, model_of(start).fit(X).objective_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("n_chunks", [1, 2, 7])
-def test_one_worker_equals_memory(X, start, n_chunks):
+def test_one_worker_equals_memory(X, start):
+    expected = model_of(start).fit(X).objective_
     with (
         LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as one,
         Client(one),
     ):
-        model = model_of(start).fit(chunked(X, n_chunks))
-    assert_allclose(model.objective_, model_of(start).fit(X).objective_, rtol=1e-9)
+        for n_chunks in (1, 2, 7):
+            model = model_of(start).fit(chunked(X, n_chunks))
+            assert_allclose(model.objective_, expected, rtol=1e-9)
 
 
 def test_annealed_fit_equals_memory(X):
@@ -323,10 +324,9 @@ def test_a_worker_dies(client, X, monkeypatch):
     assert np.array_equal(model.labels_.compute(), expected.labels_.compute())
 
 
-@pytest.mark.parametrize("affine", [False, True])
-def test_results_per_row_of_a_dead_worker_are_made_again(client, X, affine, monkeypatch):
+def test_results_per_row_of_a_dead_worker_are_made_again(client, X, monkeypatch):
     """Responsibilities while the start is annealed, labels in the alternation after it."""
-    model = MiCUSaL(4, 3, residual="loo", affine=affine, n_init=1, random_state=0, anneal_steps=10)
+    model = MiCUSaL(4, 3, residual="loo", affine=True, n_init=1, random_state=0, anneal_steps=10)
     expected = clone(model).fit(X)
     lazy = chunked(X, 7).persist()
     wait(lazy)

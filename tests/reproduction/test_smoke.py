@@ -18,13 +18,13 @@ from reproduction.run.store import open_store, read_records
 ROOT = Path(__file__).parents[2]
 
 
-def command(*words, cwd=ROOT):
+def command(*words):
     """Run the command in a process of its own."""
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(path)}
     return subprocess.run(
         [sys.executable, "-m", "reproduction", *words],
-        cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
@@ -75,9 +75,10 @@ def test_a_second_run_runs_nothing_and_says_the_same(folder):
         (["--no-run", "--out", "nothing"], 3, "python -m reproduction"),
     ],
 )
-def test_bad_arguments(words, code, message, tmp_path):
-    done = command(*words, cwd=tmp_path)
-    assert done.returncode == code
+def test_bad_arguments(words, code, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == code
     assert message in " ".join(done.stderr.split())
     assert list(tmp_path.iterdir()) == []
 
@@ -96,7 +97,8 @@ def test_a_folder_in_use_and_a_damaged_one_are_refused(tmp_path):
 
 
 def test_the_page_can_be_written_again_without_pictures(folder):
-    done = command("--no-run", "--scale", "smoke", "--out", str(folder), "--no-pictures")
-    assert done.returncode == 0, done.stderr
+    words = ["--no-run", "--scale", "smoke", "--out", str(folder), "--no-pictures"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.stderr
     assert "smoke only checks that everything runs" in done.stdout
     assert "data:image/png" not in (folder / "index.html").read_text(encoding="utf-8")

@@ -37,7 +37,9 @@ def run(folder, *options, **variables):
 def test_what_was_skipped_runs_where_it_can(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (tmp_path / "test_some.py").write_text(TESTS, encoding="utf-8")
+    (tmp_path / "test_others.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
     listed = tmp_path / "skipped.txt"
-    assert "2 passed, 1 skipped, 1 xfailed" in run(tmp_path, "-n2", f"--list-skipped={listed}")
+    assert "3 passed, 1 skipped, 1 xfailed" in run(tmp_path, "-n1", f"--list-skipped={listed}")
     assert listed.read_text(encoding="utf-8") == "test_some.py::test_sometimes[2]\n"
+    # Of other files no test is collected.
     assert "1 passed, 3 deselected" in run(tmp_path, f"--only-listed={listed}", TOOL="there")

@@ -27,7 +27,6 @@ from polyspan.union._solve.unequal import (
     member_sums_block,
     units_of_levels,
 )
-from support import require_torch
 
 DIMS = (1, 4, 2)
 SMALL = make_union_of_subspaces(
@@ -192,20 +191,25 @@ def test_an_empty_subspace_is_refilled_with_its_own_dimension():
     check_bases(refilled.frames, (3, 1))
 
 
-@pytest.mark.parametrize("place", ["torch", "strict", "accelerator"])
-@pytest.mark.parametrize("options", [{}, {"solver": "exact", "init": "random"},
-                                     {"affine": True}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("place", "options"),
+    [
+        ("torch", {}),
+        ("strict", {}),
+        ("accelerator", {}),
+        ("accelerator", {"solver": "exact", "init": "random"}),
+        ("accelerator", {"affine": True}),
+    ],
+    indirect=["place"],
+    ids=str,
+)
 @pytest.mark.filterwarnings("ignore:no sample is assigned", "ignore:the alternation did not")
-def test_other_namespaces_equal_numpy(place, options, request):
-    if place == "strict":
-        import array_api_strict as xp
-    else:
-        xp = require_torch() if place == "torch" else request.getfixturevalue("accelerator")
+def test_other_namespaces_equal_numpy(place, options):
     for kind, X in ((MiCUSaL, CLEAR), (RobustMiCUSaL, mask_entries(CLEAR, 0.1, random_state=0))):
         model = kind(2, (1, 3), **QUICK, **options)
         expected = clone(model).fit(X)
         with sklearn.config_context(array_api_dispatch=True):
-            found = clone(model).fit(xp.asarray(X))
+            found = clone(model).fit(place.asarray(X))
             assert_array_equal(to_numpy(found.labels_), expected.labels_)
             assert_allclose(found.objective_, expected.objective_, rtol=1e-9)
         check_bases(to_numpy(found.bases_), (1, 3))
