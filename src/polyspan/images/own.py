@@ -9,10 +9,9 @@ import numpy as np
 from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
 from polyspan.images.cascade import LEAST_TO_HALVE, Tick, passed
 from polyspan.images.groups import STRONG, passes_for
-from polyspan.images.patch_model import PatchModel
-from polyspan.images.presets import Preset, no_convergence_warnings
-from polyspan.images.scales import halve, with_coarse_scale
-from polyspan.images.stages import averaged
+from polyspan.images.patches import averaged
+from polyspan.images.planes import halve, with_coarse_scale
+from polyspan.images.presets import PatchModel, Preset, no_convergence_warnings
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture.prediction import posterior_means

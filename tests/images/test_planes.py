@@ -1,4 +1,4 @@
-"""Pictures of half the size, and back."""
+"""Pictures become planes and planes pictures; pictures of half the size, and back."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.ndimage import map_coordinates
 
 from polyspan.arrays import to_numpy
-from polyspan.images.scales import enlarge, halve, with_coarse_scale
+from polyspan.images.planes import Planes, enlarge, halve, with_coarse_scale
 
 SHAPES = pytest.mark.parametrize("shape", [(20, 30), (21, 31), (21, 30)])
 
@@ -43,3 +43,20 @@ def test_a_ramp_comes_back(shape):
     planes = np.indices(shape).sum(axis=0)[None].astype(float)
     back = enlarge(halve(planes), shape)
     assert_allclose(back[0, 2:-3, 2:-3], planes[0, 2:-3, 2:-3], atol=1e-9)
+
+
+def test_planes_restore_the_picture():
+    picture = np.random.default_rng(1).integers(0, 256, (20, 30, 3)).astype(np.uint8)
+    planes = Planes.of(picture, -1)
+    assert_allclose(planes.to_image(planes.planes), picture / 255, atol=1e-6)
+    basis = planes.mixing
+    assert_allclose(basis @ basis.T, np.eye(3), atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [-3, -2, -1, 0, 1, 2])
+def test_planes_become_the_picture_again(axis):
+    picture = np.random.default_rng(0).random((5, 7, 3))
+    moved = np.moveaxis(picture, 2, axis)
+    planes = Planes.of(moved, axis)
+    assert planes.planes.shape == (3, 5, 7)
+    assert_allclose(planes.to_image(planes.planes), moved, atol=1e-6)
