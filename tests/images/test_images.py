@@ -105,7 +105,7 @@ def test_a_model_of_the_user():
 
 def test_bands_are_as_good_as_the_whole(monkeypatch):
     whole = denoise_image(NOISY, 0.1)
-    monkeypatch.setattr("polyspan.images.stages.PATCHES_AT_ONCE", 50)
+    monkeypatch.setattr("polyspan.images.patches.PATCHES_AT_ONCE", 50)
     monkeypatch.setattr("polyspan.images.patches.BAND_PATCHES", 50)
     assert_allclose(denoise_image(NOISY, 0.1), whole, atol=1e-5)
     canvas = Canvas(GRAY.astype(np.float32), 8, 3)
@@ -141,7 +141,7 @@ def test_a_bar_is_shown(capsys, monkeypatch):
         (PHOTO, {"channel_axis": 5}, "channel_axis=5"),
         (NOISY, {"sigma": -1.0}, r"sigma=-1.0: need a finite number, 0 or more"),
         (NOISY, {"preset": "nice"}, "'preset' parameter of denoise_image"),
-        (np.ma.masked_array(NOISY, MASK), {}, "give its data and mask to inpaint_image"),
+        (np.ma.masked_array(NOISY, MASK), {}, "fill what is masked by inpaint_image"),
     ],
 )
 def test_pictures_that_cannot_be_denoised(image, options, message):

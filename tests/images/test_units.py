@@ -204,7 +204,7 @@ def test_an_opaque_channel_is_no_colour(kind, opaque, n_colours):
         with pytest.raises(ValueError, match=f"the last of {n_colours + 1} channels is .*alpha"):
             call(picture, channel_axis=-1)
         call(picture[..., :-1], channel_axis=-1)
-    with pytest.raises(ValueError, match="leave it out, as by image"):
+    with pytest.raises(ValueError, match="put it back afterwards"):
         inpaint_image(np.moveaxis(picture, -1, 0), np.eye(20), "fast", 0)
 
 

@@ -9,8 +9,18 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import check_parameters
-from polyspan.images.inpaint_fill import PATCH, PRESETS, Filler
-from polyspan.images.planes import Planes, as_fractions, as_pixels, check_image, without_offset
+from polyspan.images.inpaint_fill import PATCH, PRESETS, Filler, learned_mixture
+from polyspan.images.interpolation import interpolate
+from polyspan.images.planes import (
+    Planes,
+    as_channels,
+    as_fractions,
+    as_pixels,
+    brightness_basis,
+    check_image,
+    mixed,
+    without_offset,
+)
 from polyspan.images.presets import (
     PatchModel,
     check_picture_size,
@@ -122,6 +132,32 @@ def inpaint_image(
     result = np.asarray(picture.to_image(planes)) + offset
     keep_observed(result, pixels, missing, channel_axis)
     return result
+
+
+def learn_mixture(
+    image: Any,
+    mask: Any,
+    preset: str = "balanced",
+    channel_axis: int | None = None,
+    random_state: Any = 0,
+) -> SubspaceMixture:
+    """Learn a mixture from the brightness of a picture with holes; `inpaint_image` takes it.
+
+    The mask is one for all channels. The mixture is one of patches in the units of the picture.
+    """
+    settings = PRESETS[preset].mixture
+    if settings is None:
+        raise ValueError(f'preset="{preset}" learns no mixture: use "balanced" or "best"')
+    missing = check_mask(mask, image, channel_axis)
+    if len(missing) > 1:
+        raise ValueError("no mixture is learned where channels have masks of their own")
+    check_picture_size(missing.shape[1:], settings.side, learned=True)
+    channels, _, scale = as_channels(image, channel_axis, missing)
+    plane = mixed(brightness_basis(len(channels))[:1], channels)[0]
+    plane = plane if scale == 1 else plane.astype(np.float64) * scale
+    smooth, incomplete = interpolate(plane, missing[0]), np.where(missing[0], np.nan, plane)
+    incomplete = incomplete.astype(plane.dtype, copy=False)
+    return learned_mixture(smooth, incomplete, settings, check_random_state(random_state))
 
 
 def nan_mask(image: Any, channel_axis: int | None) -> np.ndarray:

@@ -11,6 +11,7 @@ from polyspan.images.inpaint_groups import Round, fill_groups
 from polyspan.images.interpolation import guess_from_other_channels, interpolate
 from polyspan.images.patches import Canvas
 from polyspan.images.presets import PatchModel, Preset, no_convergence_warnings
+from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import posterior_means
 
 #: What the groups leave out falls to this, in levels of 255, from one of the others: after smooth
@@ -141,7 +142,7 @@ class Filler:
             if model is None:
                 assert self._mixture is not None
                 incomplete = np.where(holes, np.float32(np.nan), plane)
-                model = learned_mixture(guess, incomplete, self._mixture, rng)
+                model = PatchModel.of(learned_mixture(guess, incomplete, self._mixture, rng))
             self._models.append(model)
             tick()
 
@@ -180,7 +181,7 @@ def _smooth(planes: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 def learned_mixture(
     guess: np.ndarray, incomplete: np.ndarray, settings: Preset, rng: np.random.RandomState
-) -> PatchModel:
+) -> SubspaceMixture:
     """Learn from a plane that was filled smoothly, then from the same with NaN in its holes."""
     seed = int(rng.randint(2**31 - 1))
     # Patches at the same places of the interpolated and of the incomplete picture.
@@ -196,7 +197,7 @@ def learned_mixture(
         # must be observed in one of them.
         if len(usable) >= settings.side**2 and not np.isnan(usable).all(axis=0).any():
             model.set_params(warm_start=True, max_iter=settings.max_iter_holes).fit(usable)
-    return PatchModel.of(model)
+    return model
 
 
 def expected_plane(

@@ -86,8 +86,8 @@ def check_alpha(pixels: Array, channel_axis: int | None, holes: np.ndarray | Non
         return
     n = pixels.shape[channel_axis]
     raise ValueError(
-        f"the last of {n} channels is {level:g} everywhere, as an alpha channel is: leave it out, as "
-        "by image[..., :-1], and put it back afterwards"
+        f"the last of {n} channels is {level:g} everywhere, as an alpha channel is: leave "
+        "it out, as by image[..., :-1], and put it back afterwards"
     )
 
 
