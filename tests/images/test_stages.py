@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import polyspan.images.stages as stages
 from polyspan.arrays import device, to_numpy
 from polyspan.images.patches import averaged
 from polyspan.images.prior import Classifier, PatchPrior

@@ -250,15 +250,15 @@ def _denoise(photo: Path, target: Path, request: Request, preset: str) -> None:
         asked["model"] = learn_mixture(
             picture.pixels, found, preset, picture.channel_axis, asked["random_state"]
         )
-    values = denoise_image(picture.pixels, levels, preset, picture.channel_axis, **asked)
+    made = denoise_image(picture.pixels, levels, preset, picture.channel_axis, **asked)
     # Counts are not divided by the largest level.
     scale = picture.max_level if request.noise == "poisson" else 1.0
-    values, errors = values if request.std is not None else (values, None)
+    values = made if request.std is None else made[0]
     pictures.write_picture(picture, values / scale, target, force=request.force)
     about = "noise" if found is None else f"noise of {describe(found, picture)}"
     lines = [f"{about} removed: {target}"]
     if request.std is not None:
-        lines.append(write_map(errors / scale, picture, request.std, force=request.force))
+        lines.append(write_map(made[1] / scale, picture, request.std, force=request.force))
     if request.save_model is not None:
         lines.append(write_mixture(asked["model"], request.save_model, force=request.force))
     for line in lines if not request.quiet else ():

@@ -106,8 +106,8 @@ def inpaint(
         progress=sys.stderr.isatty() and not quiet,
     )
     pictures.write_picture(picture, values, target, force=force)
-    lines = [f"{missing.sum()} of {missing.size} {'values' if missing.ndim == 3 else 'pixels'} filled"]
-    lines[0] += f": {target}"
+    what = "values" if missing.ndim == 3 else "pixels"
+    lines = [f"{missing.sum()} of {missing.size} {what} filled: {target}"]
     if save_model is not None:
         lines.append(write_mixture(mixture, save_model, force=force))
     for line in lines if not quiet else ():

@@ -169,7 +169,7 @@ def read_mask(path: Path, *, per_channel: bool = False) -> np.ndarray:
 
 def check_ending(picture: Picture, path: Path) -> None:
     """Raise an error, before the work begins, if the format cannot hold the result."""
-    allowed = ENDINGS
+    allowed: tuple[str, ...] = ENDINGS
     if picture.printed:
         what, allowed = "the colours of print (CMYK)", (*TIFF, *JPEG)
     elif picture.depth:

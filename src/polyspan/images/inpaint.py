@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import check_parameters
+from polyspan._sklearn import StrOptions, check_parameters
 from polyspan.images.inpaint_fill import PATCH, PRESETS, Filler, learned_mixture
 from polyspan.images.interpolation import interpolate
 from polyspan.images.planes import (
-    Planes,
     as_channels,
     as_fractions,
+    as_image,
     as_pixels,
     brightness_basis,
+    brightness_of,
     check_image,
     mixed,
     without_offset,
@@ -24,7 +25,6 @@ from polyspan.images.planes import (
 from polyspan.images.presets import (
     PatchModel,
     check_picture_size,
-    check_settings,
     n_threads,
     patch_side,
 )
@@ -101,8 +101,15 @@ def inpaint_image(
     >>> bool(np.abs(filled - image).max() < 0.2)
     True
     """
-    check_settings("inpaint_image", PRESETS, preset, channel_axis, model, random_state, progress)
-    check_parameters("inpaint_image", n_jobs=(n_jobs, [Integral, None]))
+    check_parameters(
+        "inpaint_image",
+        preset=(preset, [StrOptions(set(PRESETS))]),
+        channel_axis=(channel_axis, [Integral, None]),
+        model=(model, [SubspaceMixture, None]),
+        random_state=(random_state, ["random_state"]),
+        n_jobs=(n_jobs, [Integral, None]),
+        progress=(progress, ["boolean"]),
+    )
     if mask is None:
         mask = nan_mask(image, channel_axis)
     if n_jobs is not None:  # None: what joblib's context says
@@ -115,21 +122,21 @@ def inpaint_image(
     check_integers(pixels, holes)
     check_alpha(pixels, channel_axis, holes)
     moved, offset = (pixels, 0.0) if model is not None else without_offset(pixels, holes)
-    picture = Planes.of(moved, channel_axis, missing)
+    channels, dtype, scale = as_channels(moved, channel_axis, missing)
     side = PATCH if model is None else patch_side(model)
     check_picture_size(missing.shape[1:], side, learned=model is None)
     rng = check_random_state(random_state)
     # Where channels have masks of their own, their brightness is not known: they are not mixed.
-    mixing = picture.mixing if len(missing) > 1 else None
-    planes = picture.planes if mixing is None else np.tensordot(mixing.T, picture.planes, axes=1)
+    alone = channel_axis is None or len(missing) > 1
+    basis = None if alone else brightness_basis(len(channels))
+    planes = channels if basis is None else mixed(basis, channels)
     if missing.any():
-        given = None if model is None else PatchModel.of(model, picture.scale)
+        given = None if model is None else PatchModel.of(model, scale)
         filler = Filler(PRESETS[preset], given, n_jobs, together=len(missing) > 1)
         with progress_bar(progress, filler.n_ticks(planes), "inpaint") as tick:
             planes = filler.blended(planes, missing, rng, tick)
-    if mixing is not None:
-        planes = np.tensordot(mixing, planes, axes=1)
-    result = np.asarray(picture.to_image(planes)) + offset
+    back = None if basis is None else basis.T
+    result = np.asarray(as_image(planes, channel_axis, dtype, scale, back)) + offset
     keep_observed(result, pixels, missing, channel_axis)
     return result
 
@@ -152,9 +159,7 @@ def learn_mixture(
     if len(missing) > 1:
         raise ValueError("no mixture is learned where channels have masks of their own")
     check_picture_size(missing.shape[1:], settings.side, learned=True)
-    channels, _, scale = as_channels(image, channel_axis, missing)
-    plane = mixed(brightness_basis(len(channels))[:1], channels)[0]
-    plane = plane if scale == 1 else plane.astype(np.float64) * scale
+    plane = brightness_of(image, channel_axis, missing)
     smooth, incomplete = interpolate(plane, missing[0]), np.where(missing[0], np.nan, plane)
     incomplete = incomplete.astype(plane.dtype, copy=False)
     return learned_mixture(smooth, incomplete, settings, check_random_state(random_state))

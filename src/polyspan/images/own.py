@@ -12,13 +12,7 @@ from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
 from polyspan.images.cascade import LEAST_TO_HALVE, Tick, passed
 from polyspan.images.groups import STRONG, passes_for
 from polyspan.images.patches import averaged
-from polyspan.images.planes import (
-    as_channels,
-    brightness_basis,
-    halve,
-    mixed,
-    with_coarse_scale,
-)
+from polyspan.images.planes import brightness_of, halve, with_coarse_scale
 from polyspan.images.presets import (
     PatchModel,
     Preset,
@@ -113,10 +107,8 @@ def learn_mixture(
     It is one of patches without noise, in the units of the picture, so that it serves for other
     pictures with more noise or less.
     """
-    channels, _, scale = as_channels(image, channel_axis)
-    plane = mixed(brightness_basis(channels.shape[0])[:1], to_numpy(channels))[0]
+    plane = brightness_of(image, channel_axis)
     check_picture_size(plane.shape, PRESETS[preset].side, learned=True)
-    plane = plane if scale == 1 else plane.astype(np.float64) * scale
     rng = check_random_state(random_state)
     model = OwnMixture(PRESETS[preset], None, rng, 1).learn(plane, sigma)
     # What is known to be noise is no part of the picture: of it only rounding is left.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import StrOptions, check_parameters
 from polyspan.arrays import to_numpy
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture._solve.gaussians import Gaussians
@@ -89,26 +86,6 @@ class PatchModel:
                 to_numpy(found.noise) / unit / unit,
             ),
         )
-
-
-def check_settings(
-    caller: str,
-    presets: Iterable[str],
-    preset: Any,
-    channel_axis: Any,
-    model: Any,
-    random_state: Any,
-    progress: Any,
-) -> None:
-    """Check the types of what the functions for pictures have in common."""
-    check_parameters(
-        caller,
-        preset=(preset, [StrOptions(set(presets))]),
-        channel_axis=(channel_axis, [Integral, None]),
-        model=(model, [SubspaceMixture, None]),
-        random_state=(random_state, ["random_state"]),
-        progress=(progress, ["boolean"]),
-    )
 
 
 def n_threads(n_jobs: int | None) -> int:
