@@ -53,7 +53,7 @@ def brightness_of(image: Any, channel_axis: int | None, holes: Array | None = No
     """Return the brightness of a picture in its own units: what a mixture of patches knows."""
     channels, _, scale = as_channels(image, channel_axis, holes)
     plane = mixed(brightness_basis(channels.shape[0])[:1], to_numpy(channels))[0]
-    return plane if scale == 1 else plane.astype(np.float64) * scale
+    return np.asarray(plane if scale == 1 else plane.astype(np.float64) * scale)
 
 
 def channels_first(pixels: Array, channel_axis: int | None, stack_axis: int | None = None) -> Array:
