@@ -19,7 +19,7 @@ from matplotlib.cbook import get_sample_data
 from matplotlib.patches import Rectangle
 
 from polyspan.images import denoise_image
-from polyspan.images.learned import learned
+from polyspan.images.stages import learned
 
 SIGMA, SIDE, N_SHOWN = 25 / 255, 8, 8
 

@@ -11,7 +11,7 @@ import polyspan
 CODE = """
 import sys
 import numpy as np
-import polyspan, polyspan.baselines, polyspan.cli.jobs
+import polyspan, polyspan.baselines, polyspan.cli.inpaint
 X = np.random.RandomState(0).standard_normal((40, 6))
 polyspan.MiCUSaL(2, 2, random_state=0).fit(X).predict(X)
 X[::7, 1] = np.nan

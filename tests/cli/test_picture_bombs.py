@@ -134,7 +134,7 @@ def pictures(folder):
     for ending in ("png", "bmp", "jpg", "webp", "tif"):
         Image.fromarray(colour).save(folder / f"a.{ending}")
     deep = RNG.integers(0, 65536, (24, 30, 3)).astype(np.uint16)
-    write_deep_png(deep, folder / "deep.png", None)
+    write_deep_png(deep, folder / "deep.png")
     tifffile.imwrite(folder / "deep.tif", RNG.random((24, 30, 3)))
     return sorted(folder.iterdir())
 

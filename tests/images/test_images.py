@@ -8,9 +8,8 @@ from sklearn.datasets import load_sample_image
 from polyspan import SubspaceMixture
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
-from polyspan.images.canvas import Canvas
 from polyspan.images.own import PRESETS, _directions_above
-from polyspan.images.planes import Planes
+from polyspan.images.patches import Canvas
 
 PHOTO = load_sample_image("china.jpg")[100:164, 200:280]
 GRAY = PHOTO.mean(axis=2) / 255
@@ -49,13 +48,6 @@ def test_colour_and_the_axis_of_the_channels():
     assert psnr(denoised, clean) > psnr(noisy, clean) + 5
     first = denoise_image(np.moveaxis(noisy, -1, 0), preset="fast", channel_axis=0)
     assert_allclose(np.moveaxis(first, 0, -1), denoised, atol=1e-6)
-
-
-def test_planes_restore_the_picture():
-    planes = Planes.of(PHOTO, -1)
-    assert_allclose(planes.to_image(planes.planes), PHOTO / 255, atol=1e-6)
-    basis = planes.mixing
-    assert_allclose(basis @ basis.T, np.eye(3), atol=1e-6)
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.3])
@@ -113,8 +105,8 @@ def test_a_model_of_the_user():
 
 def test_bands_are_as_good_as_the_whole(monkeypatch):
     whole = denoise_image(NOISY, 0.1)
-    monkeypatch.setattr("polyspan.images.stages.PATCHES_AT_ONCE", 50)
-    monkeypatch.setattr("polyspan.images.canvas.BAND_PATCHES", 50)
+    monkeypatch.setattr("polyspan.images.patches.PATCHES_AT_ONCE", 50)
+    monkeypatch.setattr("polyspan.images.patches.BAND_PATCHES", 50)
     assert_allclose(denoise_image(NOISY, 0.1), whole, atol=1e-5)
     canvas = Canvas(GRAY.astype(np.float32), 8, 3)
     for top, patches in canvas.bands():
@@ -149,11 +141,7 @@ def test_a_bar_is_shown(capsys, monkeypatch):
         (PHOTO, {"channel_axis": 5}, "channel_axis=5"),
         (NOISY, {"sigma": -1.0}, r"sigma=-1.0: need a finite number, 0 or more"),
         (NOISY, {"preset": "nice"}, "'preset' parameter of denoise_image"),
-        (
-            np.ma.masked_array(NOISY, MASK),
-            {},
-            "the mask would be lost: fill what is masked by inpaint_image",
-        ),
+        (np.ma.masked_array(NOISY, MASK), {}, "fill what is masked by inpaint_image"),
     ],
 )
 def test_pictures_that_cannot_be_denoised(image, options, message):
@@ -201,20 +189,3 @@ def test_slight_noise_is_removed_and_not_the_detail(preset, level):
     noisy = clean + level / 255 * rng.standard_normal(clean.shape)
     denoised = denoise_image(noisy, level / 255, preset)
     assert np.mean((denoised - clean) ** 2) < np.mean((noisy - clean) ** 2)
-
-
-def test_a_sample_of_all_patches_is_all_of_them_in_order():
-    plane = np.arange(30.0).reshape(5, 6)
-    patches = Canvas(plane, 2, 1).sample(20, np.random.RandomState(0))
-    assert_allclose(patches[:, 0], plane[:4, :5].ravel())
-    fewer = Canvas(plane, 2, 1).sample(19, np.random.RandomState(0))
-    assert len(np.unique(fewer[:, 0])) == 19
-
-
-@pytest.mark.parametrize("axis", [-3, -2, -1, 0, 1, 2])
-def test_planes_become_the_picture_again(axis):
-    picture = np.random.default_rng(0).random((5, 7, 3))
-    moved = np.moveaxis(picture, 2, axis)
-    planes = Planes.of(moved, axis)
-    assert planes.planes.shape == (3, 5, 7)
-    assert_allclose(planes.to_image(planes.planes), moved, atol=1e-6)

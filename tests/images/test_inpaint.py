@@ -190,3 +190,27 @@ def test_interpolation_of_a_plane_is_exact_and_tiles_agree(monkeypatch):
     monkeypatch.setattr("polyspan.images.interpolation.TILE", 24)
     parts = interpolate(np.where(MASK, 0, GRAY), MASK)
     assert np.abs(parts - whole).max() < 0.02
+
+
+@pytest.mark.parametrize("axis", [None, -1])
+def test_without_a_mask_nan_are_the_holes(axis):
+    mask = np.random.default_rng(4).random((20, 24, 3)[: 2 if axis is None else 3]) < 0.3
+    clean = np.random.default_rng(5).random(mask.shape)
+    found = inpaint_image(np.where(mask, np.nan, clean), preset="fast", channel_axis=axis)
+    assert_array_equal(found, inpaint_image(clean, mask, "fast", axis))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.uint8])
+def test_without_a_mask_and_without_nan_there_is_nothing_to_fill(kind):
+    with pytest.raises(ValueError, match="no pixel of the image is NaN, and no mask is given"):
+        inpaint_image(np.ones((20, 20), dtype=kind))
+
+
+def test_places_of_a_patch_that_are_never_observed():
+    """What is observed lies in a corner: no patch shows the pixels of its last rows."""
+    mask = np.ones((18, 18), dtype=bool)
+    mask[:9, :9] = np.random.default_rng(0).random((9, 9)) < 0.5
+    clean = np.indices(mask.shape).sum(axis=0) / 36
+    found = inpaint_image(clean, mask)
+    assert np.isfinite(found).all()
+    assert_array_equal(found[~mask], clean[~mask])

@@ -6,10 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import gaussian_filter
 
 from polyspan.images.groups import corners
-from polyspan.images.inpaint_blend import MOST_HIDDEN, blend_weights, hide
-from polyspan.images.inpaint_channels import guess_from_other_channels
 from polyspan.images.inpaint_groups import LEAST_VARIANCE, Round, fill_groups
-from polyspan.images.interpolation import interpolate
+from polyspan.images.interpolation import guess_from_other_channels, interpolate
 
 RNG = np.random.default_rng(0)
 PLANES = gaussian_filter(RNG.standard_normal((3, 40, 36)), (0, 1.5, 1.5)).astype(np.float32)
@@ -74,45 +72,6 @@ def test_what_is_given_stays_and_threads_change_nothing():
 def test_a_picture_smaller_than_a_patch_and_its_neighbourhood():
     small, holes = PLANES[:1, :6, :7], SHARED[:, :6, :7]
     assert np.isfinite(fill_groups(small, holes, (Round(5.0, 2),))).all()
-
-
-def test_hidden_pixels_are_observed_ones_and_look_like_the_holes():
-    blocks = np.zeros((1, 60, 60), dtype=bool)
-    blocks[0, 10:18, 10:18] = True
-    hidden = hide(blocks, np.random.RandomState(0))
-    assert hidden.sum() == 64
-    assert not (hidden & blocks).any()
-    rows, columns = np.nonzero(hidden[0])
-    assert np.ptp(rows) == np.ptp(columns) == 7
-    dense = np.random.default_rng(0).random((1, 60, 60)) < 0.8
-    hidden = hide(dense, np.random.RandomState(0))
-    assert not (hidden & dense).any()
-    assert hidden.sum() == pytest.approx(MOST_HIDDEN * (~dense).sum(), rel=0.2)
-
-
-@pytest.mark.parametrize("shape", [(64, 64), (50, 300), (260, 280)])
-def test_weights_are_those_of_the_smallest_error(shape):
-    truth = np.random.default_rng(1).random((3, *shape)).astype(np.float32)
-    missing = np.random.default_rng(2).random((1, *shape)) < 0.3
-    # On the first plane groups are right, on the second interpolation, on the third their mean.
-    share = np.array([1.0, 0.0, 0.5])[:, None, None]
-    seen = []
-
-    def fill(part, holes):
-        seen.append(part[0].size)
-        error = np.random.default_rng(3).standard_normal(part.shape)
-        return part - share * error, part + (1 - share) * error
-
-    weights = blend_weights(truth, missing, fill, np.random.RandomState(0))
-    assert_allclose(weights, share.ravel(), atol=0.08)
-    assert sum(seen) <= 4 * 128**2
-
-
-def test_without_hidden_pixels_groups_are_trusted():
-    missing = np.ones((1, 20, 20), dtype=bool)
-    missing[0, 3, 3] = False
-    planes = np.zeros((1, 20, 20), dtype=np.float32)
-    assert blend_weights(planes, missing, lambda a, b: (a, a), np.random.RandomState(0)) == 1
 
 
 def test_detail_of_other_channels_is_found_in_the_holes():

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import polyspan.images.learned as module
+import polyspan.images.stages as module
 from polyspan.images import denoise_image
 from polyspan.images.cascade import ROUNDS
-from polyspan.images.learned import FILE, Learned, learned
 from polyspan.images.prior import PatchPrior
-from polyspan.images.stages import Stage
+from polyspan.images.stages import FILE, Learned, Stage, learned
 from support import noisy_picture
 
 

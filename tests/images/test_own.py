@@ -11,7 +11,7 @@ from polyspan.arrays import device, to_numpy
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image
 from polyspan.images.own import PRESETS, OwnMixture, sample_patches
-from polyspan.images.patch_model import PatchModel
+from polyspan.images.presets import PatchModel
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 from support import made_picture, noisy_picture, psnr, require_torch
 

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan.arrays import device, to_numpy
-from polyspan.images.learned import learned
 from polyspan.images.prior import LEAST_VARIANCE, Classifier, PatchPrior, misfit
+from polyspan.images.stages import learned
 
 SHIPPED = learned().prior
 # As the file holds them, directions are orthonormal to the precision of float16 only.

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import polyspan.images.stages as stages
 from polyspan.arrays import device, to_numpy
+from polyspan.images.patches import averaged
 from polyspan.images.prior import Classifier, PatchPrior
 from polyspan.images.stages import (
     FIRST_STEP,
@@ -13,7 +13,6 @@ from polyspan.images.stages import (
     UNSEEN,
     Stage,
     apply_stage,
-    averaged,
     by_class,
     expected_variance,
     first_estimate,
@@ -119,7 +118,7 @@ def test_the_variance_of_a_plane_that_was_denoised_otherwise(place):
 def test_threads_and_bands(monkeypatch, at_once):
     stage, channels = made_stage(2), PLANES[:2]
     whole = apply_stage(channels, SIGMA, stage, PRIOR, 1)
-    monkeypatch.setattr(stages, "PATCHES_AT_ONCE", at_once)
+    monkeypatch.setattr("polyspan.images.patches.PATCHES_AT_ONCE", at_once)
     one = apply_stage(channels, SIGMA, stage, PRIOR, 1, n_jobs=1)
     three = apply_stage(channels, SIGMA, stage, PRIOR, 1, n_jobs=3)
     for a, b, c in zip(one, three, whole, strict=True):

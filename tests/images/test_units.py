@@ -190,3 +190,25 @@ def test_long_floats():
     assert_allclose(
         to_numpy(fast(NOISY.astype(np.longdouble), SIGMA)), fast(NOISY, SIGMA), atol=1e-6
     )
+
+
+ALPHA = [(np.uint8, 255), (np.uint16, 65535), (np.float32, 1.0), (np.float64, 255.0)]
+
+
+@pytest.mark.parametrize(("kind", "opaque"), ALPHA)
+@pytest.mark.parametrize("n_colours", [1, 3])
+def test_an_opaque_channel_is_no_colour(kind, opaque, n_colours):
+    colours = (opaque * np.random.default_rng(0).random((20, 20, n_colours))).astype(kind)
+    picture = np.concatenate([colours, np.full((20, 20, 1), opaque, dtype=kind)], axis=-1)
+    for call in (denoise_image, estimate_noise):
+        with pytest.raises(ValueError, match=f"the last of {n_colours + 1} channels is .*alpha"):
+            call(picture, channel_axis=-1)
+        call(picture[..., :-1], channel_axis=-1)
+    with pytest.raises(ValueError, match="put it back afterwards"):
+        inpaint_image(np.moveaxis(picture, -1, 0), np.eye(20), "fast", 0)
+
+
+def test_a_fourth_channel_that_is_not_the_same_everywhere_may_be_a_colour():
+    picture = np.random.default_rng(0).random((20, 20, 4))
+    picture[..., -1] = np.rint(picture[..., -1])
+    assert denoise_image(picture, preset="fast", channel_axis=-1).shape == picture.shape

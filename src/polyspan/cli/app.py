@@ -116,5 +116,5 @@ def run() -> None:
 
 def register_commands() -> None:
     """Import the modules with commands, in the order of the help page."""
-    for name in ("models", "cluster", "impute", "denoise", "jobs"):
+    for name in ("models", "cluster", "impute", "denoise", "inpaint", "jobs"):
         import_module(f"polyspan.cli.{name}")

@@ -6,8 +6,6 @@ Pillow would reduce them to 8 bits. imagecodecs reads and writes PNG here, and t
 from __future__ import annotations
 
 import logging
-import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,20 +16,17 @@ import numpy as np
 from polyspan._optional import import_optional
 from polyspan.cli.errors import CommandError, unreadable
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-#: Colour types of a PNG header that Pillow reduces to 8 bits: RGB, gray with alpha, RGBA.
-_COLOUR_TYPES = (2, 4, 6)
-_HEADER_END = 33  # bytes of the signature and of the first chunk, whose length is fixed
 # Values of a TIFF's photometric tag: gray with 0 as black, and RGB.
 _GRAY, _COLOUR = 1, 2
+ORIENTATION = 274  # the tag of EXIF and TIFF
+_KINDS = (np.uint8, np.uint16, np.float32, np.float64)
 
 
-def is_deep_png(path: Path) -> bool:
-    """Tell whether a file is a PNG of 16 bits with colours or transparency."""
-    with path.open("rb") as file:
-        head = file.read(26)
-    depth_and_type = head[24:]
-    return head.startswith(_SIGNATURE) and depth_and_type in {bytes((16, k)) for k in _COLOUR_TYPES}
+def is_deep_png(image: Any) -> bool:
+    """Tell whether Pillow would reduce an open PNG to 8 bits: 16 bits of colours or with alpha."""
+    if image.format != "PNG" or image.mode not in ("LA", "RGB", "RGBA"):
+        return False
+    return any(str(tile[3]).endswith(";16B") for tile in image.tile)
 
 
 def read_deep_png(path: Path) -> np.ndarray:
@@ -47,15 +42,9 @@ def read_deep_png(path: Path) -> np.ndarray:
         raise ValueError(f"its pixels are damaged or cut off: {error}") from error
 
 
-def write_deep_png(pixels: np.ndarray, path: Path, icc_profile: bytes | None = None) -> None:
-    """Write uint16 pixels of two, three or four channels."""
-    content = find_imagecodecs(path).png_encode(np.ascontiguousarray(pixels))
-    profile = b""
-    if icc_profile:
-        # imagecodecs writes no profile: insert it after the header.
-        named = b"iCCP" + b"ICC profile\0\0" + zlib.compress(icc_profile)
-        profile = struct.pack(">I", len(named) - 4) + named + struct.pack(">I", zlib.crc32(named))
-    path.write_bytes(content[:_HEADER_END] + profile + content[_HEADER_END:])
+def write_deep_png(pixels: np.ndarray, path: Path) -> None:
+    """Write uint16 pixels of two, three or four channels, without a colour profile."""
+    path.write_bytes(find_imagecodecs(path).png_encode(np.ascontiguousarray(pixels)))
 
 
 def find_imagecodecs(path: Path) -> Any:
@@ -71,22 +60,17 @@ def is_tiff(path: Path) -> bool:
         return file.read(4) in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
-def read_tiff(path: Path) -> tuple[np.ndarray, int, int]:
-    """Return pixels (channels last), the number of colour channels, and the orientation."""
-    with _opened(path) as file:
-        if len(file.pages) != 1:
-            raise several_pictures(path, len(file.pages))
-        page = file.pages[0]
-        _check_size(path, page.size)
-        return _read_page(path, page)
+def read_tiff(path: Path, *, stack: bool = False) -> tuple[np.ndarray, int, int]:
+    """Return pixels (channels last), the number of colour channels, and the orientation.
 
-
-def read_tiff_stack(path: Path) -> tuple[np.ndarray, int]:
-    """Return the pixels of all pages (pages first, channels last), and the number of colours."""
+    The first axis counts the pages of a stack, which must have the same size and type.
+    """
     with _opened(path) as file:
         pages = list(file.pages)
-        if len(pages) == 1:
+        if stack and len(pages) == 1:
             raise CommandError(f"{path} holds one picture, not a stack: leave --stack out")
+        if len(pages) != 1 and not stack:
+            raise several_pictures(path, len(pages))
         kinds = {(page.shape, str(page.dtype), page.photometric) for page in pages}
         if len(kinds) > 1:
             sizes = " and ".join(sorted({"×".join(map(str, page.shape)) for page in pages}))
@@ -96,7 +80,9 @@ def read_tiff_stack(path: Path) -> tuple[np.ndarray, int]:
             )
         _check_size(path, sum(page.size for page in pages))
         found = [_read_page(path, page) for page in pages]
-    return np.stack([pixels for pixels, _, _ in found]), found[0][1]
+        turned = pages[0].tags.get(ORIENTATION)
+    colours = 3 if pages[0].photometric == _COLOUR else 1
+    return np.stack(found) if stack else found[0], colours, int(turned.value) if turned else 1
 
 
 @contextmanager
@@ -114,20 +100,23 @@ def _opened(path: Path) -> Iterator[Any]:
         raise
 
 
-def _read_page(path: Path, page: Any) -> tuple[np.ndarray, int, int]:
-    pixels = page.asarray()
+def _read_page(path: Path, page: Any) -> np.ndarray:
+    """Return the pixels of a page, with a type that can be written again."""
+    pixels: np.ndarray = page.asarray()
     if not pixels.size or pixels.ndim != len(page.axes):
         raise unreadable(f"cannot read {path}: it says that it has no pixels; it may be damaged")
-    if page.axes == "SYX":
-        pixels = np.moveaxis(pixels, 0, -1)
     if page.photometric not in (_GRAY, _COLOUR) or page.axes not in ("YX", "YXS", "SYX"):
         kind = getattr(page.photometric, "name", page.photometric)
         raise unreadable(
             f"{path} has the axes {page.axes} and the colours {kind}: save it as gray or RGB"
         )
-    orientation = page.tags.get(274)
-    colours = 3 if page.photometric == _COLOUR else 1
-    return pixels, colours, 1 if orientation is None else int(orientation.value)
+    if pixels.dtype == np.float16:
+        pixels = pixels.astype(np.float32)
+    if pixels.dtype not in _KINDS:
+        raise unreadable(
+            f"{path} has values of the type {pixels.dtype}: save it with 8 or 16 bits or as floats"
+        )
+    return np.moveaxis(pixels, 0, -1) if page.axes == "SYX" else pixels
 
 
 def several_pictures(path: Path, n: int) -> CommandError:
@@ -153,25 +142,19 @@ def _check_size(path: Path, n_values: int) -> None:
 
 
 def write_tiff(
-    pixels: np.ndarray,
-    n_colours: int,
-    path: Path,
-    icc_profile: bytes | None = None,
-    *,
-    pages: bool = False,
+    pixels: np.ndarray, n_colours: int, path: Path, icc_profile: bytes | None = None
 ) -> None:
-    """Write pixels with the channels last; channels after the colours are transparency.
+    """Write pixels, of colours with the channels last; channels after these are transparency.
 
-    With `pages` the first axis counts the pages of a stack.
+    Axes before the height and the width count the pages of a stack.
     """
-    with_channels = pixels.ndim == 3 + pages
-    extra = pixels.shape[-1] - n_colours if with_channels else 0
+    n_channels = pixels.shape[-1] if n_colours else 1
     find_tifffile(path).imwrite(
         path,
         pixels,
         photometric="rgb" if n_colours == 3 else "minisblack",
-        planarconfig="contig" if with_channels else None,
-        extrasamples=["unassalpha"] * extra,
+        planarconfig="contig" if n_colours else None,
+        extrasamples=["unassalpha"] * (n_channels - n_colours) if n_colours else [],
         iccprofile=icc_profile,
         metadata=None,
     )

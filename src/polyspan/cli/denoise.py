@@ -11,16 +11,26 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from polyspan.cli import options, pictures, stacks
+from polyspan.cli import options, pictures
 from polyspan.cli.app import command
 from polyspan.cli.error_maps import check_map, write_map
-from polyspan.cli.errors import CommandError, report, say, tell
+from polyspan.cli.errors import CommandError, check_output, report, say, tell
 from polyspan.cli.jpeg import measured_noise
 from polyspan.cli.noise_levels import describe, levels_for, read_levels
-from polyspan.cli.picture import Picture
-from polyspan.cli.picture_files import PANEL, Jobs, Target, check_apart, target_of
+from polyspan.cli.picture_files import (
+    PANEL,
+    Jobs,
+    SaveModel,
+    Target,
+    check_apart,
+    load_mixture,
+    target_of,
+    write_mixture,
+)
+from polyspan.cli.pictures import Picture
 from polyspan.files import same_file
 from polyspan.images import denoise_image, estimate_noise
+from polyspan.images.own import learn_mixture
 
 Photos = Annotated[
     list[Path],
@@ -82,6 +92,16 @@ Stack = Annotated[
         "--stack", help="The pages of a TIFF are slices of a volume, or frames of a film."
     ),
 ]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="What patches are compared with: own, a mixture that is learned from the picture; or "
+        "a file that --save-model wrote.",
+        show_default="learned from photographs",
+        metavar="own|FILE",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -89,38 +109,55 @@ class Request:
     """What to do with each picture."""
 
     sigma: Path | list[float] | None
-    preset: str
-    noise: str
-    gain: float | None
-    offset: float | None
-    read_noise: float | None
     std: Path | None
     stack: bool
-    n_jobs: int
-    seed: int
+    save_model: Path | None
     force: bool
     quiet: bool
+    asked: dict[str, Any]
+    """Options of `denoise_image`, under their names."""
+
+    @property
+    def noise(self) -> str:
+        """Its kind."""
+        return str(self.asked["noise"])
 
     def check(self, photos: Sequence[Path]) -> None:
         """Raise an error where options do not go together."""
+        gain, counts = self.asked["gain"], ("gain", "offset", "read_noise")
         if self.noise != "gaussian" and self.sigma is not None:
             raise CommandError(
                 f"--sigma and --noise {self.noise} do not go together: the strength of that noise "
                 "is estimated"
             )
-        counts = (self.gain, self.offset, self.read_noise)
-        if self.noise != "poisson" and counts != (None, None, None):
+        if self.noise != "poisson" and any(self.asked[name] is not None for name in counts):
             raise CommandError("--gain, --offset and --read-noise need --noise poisson")
         if self.noise == "correlated" and self.stack:
             raise CommandError(
                 "--noise correlated and --stack do not go together: give slices as single pictures"
             )
-        if self.gain is not None and not self.gain > 0:
-            raise CommandError(f"--gain {self.gain:g}: need the levels for one count, more than 0")
-        if self.std is not None and len(photos) > 1:
-            raise CommandError(f"--std takes one picture, and {len(photos)} are given")
-        if self.std is not None and self.stack:
-            raise CommandError("--std and --stack do not go together: give slices one by one")
+        if gain is not None and not gain > 0:
+            raise CommandError(f"--gain {gain:g}: need the levels for one count, more than 0")
+        for name, given in {"--std": self.std, "--save-model": self.save_model}.items():
+            if given is not None and len(photos) > 1:
+                raise CommandError(f"{name} takes one picture, and {len(photos)} are given")
+            if given is not None and self.stack:
+                raise CommandError(f"{name} and --stack do not go together: give slices one by one")
+        self._check_model()
+
+    def _check_model(self) -> None:
+        model = self.asked["model"]
+        if self.save_model is not None and model != "own":
+            raise CommandError(
+                "--save-model has nothing to save: no preset learns from the picture, all use what "
+                "was learned from photographs; add --model own to learn a mixture from it"
+                if model is None
+                else "--save-model has nothing to save: --model has learned already"
+            )
+        if model is not None and self.stack:
+            raise CommandError("--model and --stack do not go together: give slices one by one")
+        if model is not None and self.noise != "gaussian":
+            raise CommandError(f"--model and --noise {self.noise} do not go together")
 
 
 @command("denoise", panel=PANEL, epilog="polyspan denoise photo.png -o out.png --preset best")
@@ -135,6 +172,8 @@ def denoise(
     read_noise: ReadNoise = None,
     std: Std = None,
     stack: Stack = False,
+    model: Model = None,
+    save_model: SaveModel = None,
     jobs: Jobs = None,
     seed: options.Seed = 0,
     force: options.Force = False,
@@ -142,15 +181,18 @@ def denoise(
     debug: options.Debug = False,
 ) -> None:
     """Remove noise from pictures; its strength is estimated where --sigma is not given."""
-    request = Request(
-        read_levels(sigma), preset, noise, gain, offset, read_noise, std, stack, jobs or -1, seed,
-        force, quiet,
-    )  # fmt: skip
+    asked = {
+        "noise": noise, "gain": gain, "offset": offset, "read_noise": read_noise,
+        "model": model if model in (None, "own") else load_mixture(Path(model)),
+        "return_std": std is not None, "random_state": seed, "n_jobs": jobs or -1,
+        "progress": _on_terminal() and not quiet,
+    }  # fmt: skip
+    request = Request(read_levels(sigma), std, stack, save_model, force, quiet, asked)
     request.check(photos)
     codes = []
     for photo, target in zip(photos, _targets(photos, output, request), strict=True):
         try:
-            _denoise(photo, target, request)
+            _denoise(photo, target, request, preset)
         except BrokenPipeError:
             raise
         except Exception as error:
@@ -175,16 +217,21 @@ def _targets(photos: Sequence[Path], output: Path | None, request: Request) -> l
         for other, before in zip(photos, targets, strict=False):
             if same_file(target, before):
                 raise CommandError(f"{other} and {photo} would both be written to {target}")
-        if request.stack:
-            stacks.check_stack_ending(target)
-        if request.std is not None:
-            check_apart(request.std, {"picture": photo, "denoised picture": target, **maps})
+        if request.stack and target.suffix.lower() not in pictures.TIFF:
+            raise CommandError(f"{target}: a stack needs a name in {' or '.join(pictures.TIFF)}")
+        others = {"picture": photo, "denoised picture": target, **maps}
+        for what, given in {"expected error": request.std, "": request.save_model}.items():
+            if given is not None:
+                check_apart(given, others)
+                others[what] = given
         targets.append(target)
+    if request.save_model is not None:
+        check_output(request.save_model, force=request.force)
     return targets
 
 
-def _denoise(photo: Path, target: Path, request: Request) -> None:
-    picture = stacks.read_stack(photo) if request.stack else pictures.read_picture(photo)
+def _denoise(photo: Path, target: Path, request: Request, preset: str) -> None:
+    picture = (pictures.read_stack if request.stack else pictures.read_picture)(photo)
     pictures.check_ending(picture, target)
     _check_numbers(picture)
     if request.std is not None:
@@ -196,16 +243,24 @@ def _denoise(photo: Path, target: Path, request: Request) -> None:
         if picture.compression is not None:
             # Said of the compression; denoise_image would say less of the same.
             levels = found
-    values = _values(picture, levels, request)
-    if request.std is not None:
-        values, errors = values
-    (stacks.write_stack if request.stack else pictures.write_picture)(
-        picture, values, target, force=request.force
-    )
+    asked = {**request.asked, "stack_axis": picture.stack_axis}
+    if request.save_model is not None:
+        if not isinstance(found, float):
+            raise CommandError("--save-model needs one number as --sigma, or none")
+        asked["model"] = learn_mixture(
+            picture.pixels, found, preset, picture.channel_axis, asked["random_state"]
+        )
+    made = denoise_image(picture.pixels, levels, preset, picture.channel_axis, **asked)
+    # Counts are not divided by the largest level.
+    scale = picture.max_level if request.noise == "poisson" else 1.0
+    values = made if request.std is None else made[0]
+    pictures.write_picture(picture, values / scale, target, force=request.force)
     about = "noise" if found is None else f"noise of {describe(found, picture)}"
     lines = [f"{about} removed: {target}"]
     if request.std is not None:
-        lines.append(write_map(errors, picture, request.std, force=request.force))
+        lines.append(write_map(made[1] / scale, picture, request.std, force=request.force))
+    if request.save_model is not None:
+        lines.append(write_mixture(asked["model"], request.save_model, force=request.force))
     for line in lines if not request.quiet else ():
         report(line)
 
@@ -216,7 +271,7 @@ def _check_numbers(picture: Picture) -> None:
     if bad:
         raise CommandError(
             f"{picture.path}: {bad} of {picture.pixels.size} values are NaN or infinite: fill them "
-            "first by polyspan inpaint, with a mask that marks them"
+            "first by polyspan inpaint"
         )
 
 
@@ -235,27 +290,3 @@ def _estimate(picture: Picture) -> float:
 
 def _on_terminal() -> bool:
     return sys.stderr.isatty()
-
-
-def _values(picture: Picture, levels: float | np.ndarray | None, request: Request) -> Any:
-    """Return denoised values between 0 and 1; with --std a pair of them and their errors."""
-    found = denoise_image(
-        picture.pixels,
-        levels,
-        request.preset,
-        picture.channel_axis,
-        noise=request.noise,
-        gain=request.gain,
-        offset=request.offset,
-        read_noise=request.read_noise,
-        stack_axis=picture.stack_axis,
-        return_std=request.std is not None,
-        random_state=request.seed,
-        n_jobs=request.n_jobs,
-        progress=_on_terminal() and not request.quiet,
-    )
-    # Counts are not divided by the largest level.
-    scale = picture.max_level if request.noise == "poisson" else 1.0
-    if request.std is not None:
-        return tuple(part / scale for part in found)
-    return found / scale

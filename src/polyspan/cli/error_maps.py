@@ -8,8 +8,7 @@ import numpy as np
 
 from polyspan.cli import deep_pictures as deep
 from polyspan.cli.errors import check_output, writing
-from polyspan.cli.picture import Picture
-from polyspan.cli.pictures import TIFF
+from polyspan.cli.pictures import TIFF, Picture
 from polyspan.files import atomic_write
 
 ENDINGS = (".npy", *TIFF, ".png")
@@ -33,7 +32,7 @@ def write_map(errors: np.ndarray, picture: Picture, path: Path, *, force: bool) 
         if path.suffix.lower() == ".npy":
             np.save(temporary, values, allow_pickle=False)
         elif path.suffix.lower() in TIFF:
-            n_colours = 1 if picture.channel_axis is None else values.shape[-1]
+            n_colours = 0 if picture.channel_axis is None else values.shape[-1]
             deep.write_tiff(values, n_colours, temporary)
         else:
             _save_shades(values, largest, temporary)

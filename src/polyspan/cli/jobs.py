@@ -1,8 +1,7 @@
-"""Jobs without a model to choose: fill the holes of a picture, see a demo."""
+"""A demo."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +11,13 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from polyspan.baselines import KSubspaces
-from polyspan.cli import options, pictures
+from polyspan.cli import options
 from polyspan.cli.app import command
 from polyspan.cli.console import closed_pipes
 from polyspan.cli.errors import check_output, report, writing
-from polyspan.cli.picture_files import PANEL, Jobs, Target, target_of
 from polyspan.comparison import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.files import atomic_write
-from polyspan.images import inpaint_image
 from polyspan.union import MiCUSaL
 
 #: File endings for the figure of the demo.
@@ -32,60 +29,6 @@ TITLES = {
     "reconstruction_error": "error of denoising",
     "seconds": "seconds",
 }
-
-Photo = Annotated[
-    Path,
-    typer.Argument(
-        help=f"Picture: {', '.join(pictures.ENDINGS)}.", show_default=False, readable=False
-    ),
-]
-PerChannel = Annotated[
-    bool,
-    typer.Option(
-        "--per-channel", help="The red of the mask is for the red of the picture, and so on."
-    ),
-]
-
-
-@command("inpaint", panel=PANEL, epilog="polyspan inpaint photo.png --mask mask.png -o out.png")
-def inpaint(
-    photo: Photo,
-    mask: Annotated[
-        Path,
-        typer.Option(
-            "--mask",
-            help="Picture that is not black (nor transparent) where pixels are missing.",
-            readable=False,
-        ),
-    ],
-    output: Target = None,
-    per_channel: PerChannel = False,
-    preset: options.Preset = "balanced",
-    jobs: Jobs = None,
-    seed: options.Seed = 0,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
-) -> None:
-    """Fill the missing pixels of a picture; the others stay as they are."""
-    target = target_of(photo, output, "inpainted", force=force, others={"mask": mask})
-    picture = pictures.read_picture(photo)
-    pictures.check_ending(picture, target)
-    missing = pictures.read_mask(mask, per_channel=per_channel)
-    bar = sys.stderr.isatty() and not quiet
-    values = inpaint_image(
-        picture.pixels,
-        missing,
-        preset,
-        picture.channel_axis,
-        random_state=seed,
-        n_jobs=jobs or -1,
-        progress=bar,
-    )
-    pictures.write_picture(picture, values, target, force=force)
-    if not quiet:
-        what = "values" if per_channel else "pixels"
-        report(f"{int(missing.sum())} of {missing.size} {what} filled: {target}")
 
 
 @command("demo", panel="Try it", epilog="polyspan demo --plot demo.png")

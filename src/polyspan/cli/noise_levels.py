@@ -10,8 +10,7 @@ import numpy as np
 import typer
 
 from polyspan.cli.errors import check_input, decoding, reading, unreadable
-from polyspan.cli.picture import Picture
-from polyspan.cli.pictures import read_picture
+from polyspan.cli.pictures import Picture, read_picture
 
 
 def read_levels(words: Sequence[str] | None) -> Path | list[float] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from polyspan._optional import import_optional
 from polyspan.cli import deep_pictures as deep
 from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
 from polyspan.cli.jpeg import Compression
-from polyspan.cli.picture import Picture
 from polyspan.files import atomic_write
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
@@ -24,7 +23,86 @@ _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N")
 _CONVERTED = {
     "1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "HSV": "RGB"
 }  # fmt: skip
-_ORIENTATION = 274  # the tag of EXIF and TIFF
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The pixels of a file, rotated upright; of a stack the pixels of all its pages."""
+
+    path: Path
+    pixels: np.ndarray
+    """uint8, uint16 or float, (height, width) or (height, width, 3); 4 channels for CMYK. Pages of
+    a stack come before the height."""
+    alpha: np.ndarray | None = None
+    """Transparency, without channels, of the same type; it is copied to the result."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Copied to the result: colour profile, resolution, and EXIF data such as date and camera."""
+    lossy: bool = False
+    """Whether the format changes pixels near edges, as JPEG does."""
+    compression: Compression | None = None
+    """Of a JPEG."""
+    stacked: bool = False
+    """Whether the first axis counts the pages of a stack."""
+
+    @classmethod
+    def of(cls, path: Path, pixels: np.ndarray, n_colours: int, **more: Any) -> Picture:
+        """Return the picture with colours and transparency separated."""
+        if pixels.ndim == 2 + more.get("stacked", False):
+            return cls(path, pixels, None, **more)
+        colours = pixels[..., 0] if n_colours == 1 else pixels[..., :n_colours]
+        alpha = pixels[..., n_colours] if pixels.shape[-1] > n_colours else None
+        return cls(path, colours, alpha, **more)
+
+    @property
+    def channel_axis(self) -> int | None:
+        """The axis of the colour channels; None for gray."""
+        return None if self.pixels.ndim == 2 + self.stacked else -1
+
+    @property
+    def stack_axis(self) -> int | None:
+        """The axis of the pages; None for one picture."""
+        return 0 if self.stacked else None
+
+    @property
+    def printed(self) -> bool:
+        """Whether it has the four colours of print."""
+        return self.channel_axis is not None and self.pixels.shape[-1] == 4
+
+    @property
+    def max_level(self) -> float:
+        """The value of a pixel in the file that corresponds to 1."""
+        kind = self.pixels.dtype
+        return float(np.iinfo(kind).max) if kind.kind == "u" else 1.0
+
+    @property
+    def depth(self) -> str:
+        """Depth that not every format can hold: "16 bits" or "floats"; empty for 8 bits."""
+        if self.pixels.dtype.kind == "f":
+            return "floats"
+        return "16 bits" if self.pixels.dtype == np.uint16 else ""
+
+    @property
+    def unit(self) -> str:
+        """What a difference of pixels is counted in, with a blank before it; nothing for floats."""
+        return "" if self.depth == "floats" else " levels"
+
+    def as_pixels(self, values: np.ndarray) -> np.ndarray:
+        """Return values between 0 and 1 with the type of the pixels."""
+        kind = self.pixels.dtype
+        if kind.kind == "f":
+            return values.astype(kind)
+        return np.asarray(np.rint(np.clip(values, 0, 1) * self.max_level).astype(kind))
+
+    def writer(self, path: Path) -> str:
+        """Return which package writes a result like this picture to a file."""
+        ending = path.suffix.lower()
+        several = self.channel_axis is not None or self.alpha is not None
+        if ending == ".png" and self.depth == "16 bits" and several:
+            return "imagecodecs"
+        deep_gray = self.pixels.dtype == np.float64
+        if ending in TIFF and (self.stacked or (self.depth and (several or deep_gray))):
+            return "tifffile"
+        return "Pillow"
 
 
 def read_picture(path: Path, *, notes: bool = True) -> Picture:
@@ -44,7 +122,7 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
                 # MPO: phones store a depth map or a second view after the photograph.
                 if n_frames > 1 and image.format != "MPO":
                     raise deep.several_pictures(path, n_frames)
-                if deep.is_deep_png(path):
+                if deep.is_deep_png(image):
                     return _from_deep_png(path, image)
                 if _needs_tifffile(image):
                     return _from_tiff(path, _metadata(image, image))
@@ -59,6 +137,15 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
             ) from error
         except pillow.Image.DecompressionBombError as error:
             raise unreadable(f"{path} is too large: {error}; cut it into parts") from error
+
+
+def read_stack(path: Path) -> Picture:
+    """Read all pages of a TIFF, which have one size and type."""
+    with reading(path), decoding(path):
+        if not deep.is_tiff(path):
+            raise unreadable(f"{path} is no TIFF: --stack reads the pages of {' and '.join(TIFF)}")
+        pixels, n_colours, _ = deep.read_tiff(path, stack=True)
+        return Picture.of(path, pixels, n_colours, stacked=True)
 
 
 def read_mask(path: Path, *, per_channel: bool = False) -> np.ndarray:
@@ -82,72 +169,62 @@ def read_mask(path: Path, *, per_channel: bool = False) -> np.ndarray:
 
 def check_ending(picture: Picture, path: Path) -> None:
     """Raise an error, before the work begins, if the format cannot hold the result."""
-    allowed: tuple[str, ...]
-    if picture.pixels.shape[2:] == (4,):
+    allowed: tuple[str, ...] = ENDINGS
+    if picture.printed:
         what, allowed = "the colours of print (CMYK)", (*TIFF, *JPEG)
     elif picture.depth:
         what = picture.depth
         allowed = TIFF if picture.depth == "floats" else (".png", *TIFF)
-    else:
-        return
     if path.suffix.lower() not in allowed:
         raise CommandError(
             f"{path}: {picture.path} has {what}, which needs a name in {' or '.join(allowed)}"
         )
-    if _as_deep_tiff(picture, path):
+    if picture.writer(path) == "tifffile":
         deep.find_tifffile(path)
-    if _as_deep_png(picture, path):
+    if picture.writer(path) == "imagecodecs":
         deep.find_imagecodecs(path)
 
 
 def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bool) -> None:
     """Write values between 0 and 1 with the depth, transparency and metadata of a picture."""
-    ending, alpha = path.suffix.lower(), picture.alpha
-    if alpha is not None and ending in (".bmp", *JPEG):
+    alpha, several = picture.alpha, picture.channel_axis is not None
+    if alpha is not None and path.suffix.lower() in (".bmp", *JPEG):
         say("note", f"{path} cannot be transparent: transparent parts become white")
-        opacity = (alpha / picture.max_level).reshape(alpha.shape + (1,) * (values.ndim - 2))
+        opacity = (alpha / picture.max_level)[(..., None) if several else ...]
         values, alpha = values * opacity + (1 - opacity), None
     pixels = picture.as_pixels(values)
-    n_colours = 1 if pixels.ndim == 2 else pixels.shape[2]
+    n_colours = pixels.shape[-1] if several else int(alpha is not None)
     if alpha is not None:
-        pixels = np.dstack([pixels, alpha])
-    profile = picture.metadata.get("icc_profile")
+        colours = pixels if several else pixels[..., None]
+        pixels = np.concatenate([colours, alpha[..., None]], axis=-1)
+    profile, writer = picture.metadata.get("icc_profile"), picture.writer(path)
+    if writer == "imagecodecs" and profile:
+        say("note", f"{path} gets no colour profile: of 16 bits in colour only a .tif keeps it")
     with writing(path), atomic_write(path, overwrite=force) as temporary:
-        if _as_deep_png(picture, path):
-            deep.write_deep_png(pixels, temporary, profile)
-        elif _as_deep_tiff(picture, path):
+        if writer == "imagecodecs":
+            deep.write_deep_png(pixels, temporary)
+        elif writer == "tifffile":
             deep.write_tiff(pixels, n_colours, temporary, profile)
         else:
             _save(pixels, temporary, picture)
 
 
-def _as_deep_tiff(picture: Picture, path: Path) -> bool:
-    """Tell whether the result is a TIFF that Pillow cannot write."""
-    deep = picture.depth and (picture.multichannel or picture.pixels.dtype == np.float64)
-    return bool(deep and path.suffix.lower() in TIFF)
-
-
-def _as_deep_png(picture: Picture, path: Path) -> bool:
-    """Tell whether the result is a PNG that Pillow cannot write."""
-    return picture.depth == "16 bits" and picture.multichannel and path.suffix.lower() == ".png"
-
-
 def _save(pixels: np.ndarray, temporary: Path, picture: Picture) -> None:
     """Write pixels with Pillow: 8 bits, gray with 16 bits, or gray floats."""
-    pillow = _pillow()
-    if picture.pixels.shape[2:] == (4,):
+    pillow, ending = _pillow(), temporary.suffix.lower()
+    if picture.printed:
         height, width = pixels.shape[:2]
         image = pillow.Image.frombytes("CMYK", (width, height), pixels.tobytes())
     else:
         image = pillow.Image.fromarray(pixels)
-    ending = temporary.suffix.lower()
-    metadata = dict(picture.metadata)
+    how = dict(picture.metadata)
     if ending in TIFF:
-        metadata.pop("exif", None)
-    quality: dict[str, Any] = {"quality": 95} if ending in JPEG else {}
+        how.pop("exif", None)
+    if ending in JPEG:
+        how["quality"] = 95
     if ending == ".webp":
-        quality["lossless"] = True
-    image.save(temporary, **metadata, **quality)
+        how["lossless"] = True
+    image.save(temporary, **how)
 
 
 def _needs_tifffile(image: Any) -> bool:
@@ -179,43 +256,20 @@ def _from_pillow(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
             f"{path} has the mode {image.mode!r}: save it as gray or RGB, with 8 or 16 bits"
         )
     n_colours = 1 if image.mode in ("L", "LA") else 3
-    return _split(path, np.array(image), n_colours, metadata, lossy=lossy)
+    return Picture.of(path, np.array(image), n_colours, metadata=metadata, lossy=lossy)
 
 
 def _from_deep_png(path: Path, image: Any) -> Picture:
     image.load()  # the orientation may be stored after the pixels
     pixels = deep.read_deep_png(path)
+    turned = upright(pixels, image.getexif().get(deep.ORIENTATION, 1))
     n_colours = 1 if pixels.shape[2] == 2 else 3
-    orientation = image.getexif().get(_ORIENTATION, 1)
-    return _split(path, upright(pixels, orientation), n_colours, _metadata(image, image))
+    return Picture.of(path, turned, n_colours, metadata=_metadata(image, image))
 
 
 def _from_tiff(path: Path, metadata: dict[str, Any]) -> Picture:
     pixels, n_colours, orientation = deep.read_tiff(path)
-    pixels = check_kind(path, pixels)
-    return _split(path, upright(pixels, orientation), n_colours, metadata)
-
-
-def check_kind(path: Path, pixels: np.ndarray) -> np.ndarray:
-    """Return the pixels of a TIFF with a type that can be written again."""
-    if pixels.dtype == np.float16:
-        pixels = pixels.astype(np.float32)
-    if pixels.dtype not in (np.uint8, np.uint16, np.float32, np.float64):
-        raise unreadable(
-            f"{path} has values of the type {pixels.dtype}: save it with 8 or 16 bits or as floats"
-        )
-    return pixels
-
-
-def _split(
-    path: Path, pixels: np.ndarray, n_colours: int, metadata: dict[str, Any], lossy: bool = False
-) -> Picture:
-    """Return the picture with colours and transparency separated."""
-    if pixels.ndim == 2:
-        return Picture(path, pixels, None, metadata, lossy)
-    colours = pixels[..., 0] if n_colours == 1 else pixels[..., :n_colours]
-    alpha = pixels[..., n_colours] if pixels.shape[2] > n_colours else None
-    return Picture(path, colours, alpha, metadata, lossy)
+    return Picture.of(path, upright(pixels, orientation), n_colours, metadata=metadata)
 
 
 def upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
@@ -240,7 +294,7 @@ def _metadata(image: Any, opened: Any) -> dict[str, Any]:
     if opened.format in ("JPEG", "MPO", "PNG", "WEBP"):
         exif = image.getexif()
         # The result is upright and needs no orientation.
-        exif.pop(_ORIENTATION, None)
+        exif.pop(deep.ORIENTATION, None)
         # Some cameras write values that Pillow cannot save.
         with suppress(ValueError, TypeError, KeyError, struct.error):
             found |= {"exif": exif.tobytes()} if len(exif) else {}

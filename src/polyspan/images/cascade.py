@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from polyspan.arrays import Array, is_numpy, namespace, unfilled
 from polyspan.images import group_arrays
 from polyspan.images.groups import BACK, LEVELS, STRONG, Pass, group_pass
-from polyspan.images.learned import Learned
+from polyspan.images.planes import halve, with_coarse_scale
 from polyspan.images.prior import PatchPrior
-from polyspan.images.scales import halve, with_coarse_scale
-from polyspan.images.stages import Stage, apply_stage, first_estimate
+from polyspan.images.stages import Learned, Stage, apply_stage, first_estimate
 
 #: Smallest side of a picture whose half is denoised first.
 LEAST_TO_HALVE = 64

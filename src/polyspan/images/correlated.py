@@ -8,10 +8,9 @@ import numpy as np
 from scipy.fft import dct, dctn
 
 from polyspan.arrays import Array, namespace, to_numpy
-from polyspan.images.canvas import Canvas
 from polyspan.images.groups import BACK, LEVELS, Pass, Whitening, group_pass, passes_for
-from polyspan.images.mosaic import mosaic, step_for
-from polyspan.images.noise import saturated
+from polyspan.images.noise import mosaic, saturated, step_for
+from polyspan.images.patches import Canvas
 from polyspan.images.presets import Preset, no_convergence_warnings
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 

@@ -12,7 +12,7 @@ from polyspan.images.own import PRESETS
 from polyspan.images.planes import check_image
 from polyspan.images.poisson import denoise_poisson
 from polyspan.images.presets import n_threads
-from polyspan.images.units import check_units
+from polyspan.images.units import check_alpha, check_units
 from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
 from polyspan.progress import Share, progress_bar
@@ -48,7 +48,8 @@ def denoise_image(
     image : array-like of shape (height, width), or with channels; or a list of such pictures
         The picture, of 16×16 pixels or more. Integers are divided by the largest value of their
         type, as in scikit-image, and refused where all of them would be black then, as levels of 8
-        bits in int64; floats are not changed. Leave an alpha channel out. Tensors of PyTorch and
+        bits in int64; floats are not changed. Leave an alpha channel out: one that is opaque
+        everywhere is refused, and any other is taken for a colour. Tensors of PyTorch and
         arrays of CuPy are denoised on their device.
     sigma : float or array-like, default=None
         Standard deviation of the noise, in the units of the result: 25 levels of an 8-bit picture
@@ -139,8 +140,10 @@ def denoise_image(
     job = Job(preset, noise, model, return_std, random_state, threads)
 
     def one(picture: Any, share: Share) -> Any:
+        pixels = check_image(picture, channel_axis, stack_axis)
+        check_alpha(pixels, channel_axis)
         if noise != "poisson":
-            check_units(check_image(picture, channel_axis, stack_axis), sigma)
+            check_units(pixels, sigma)
             return job.denoise(picture, sigma, channel_axis, stack_axis, share)
         require_numpy('denoise_image with noise="poisson"', image=picture)
         return denoise_poisson(

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyspan.images.mosaic import step_for
-from polyspan.images.noise import LARGE, MOST_PATCHES, cosine_parts, saturated, trimmed_mean
+from polyspan.images.noise import (
+    LARGE,
+    MOST_PATCHES,
+    cosine_parts,
+    saturated,
+    step_for,
+    trimmed_mean,
+)
 
 # Patches are sorted into at most so many classes of brightness, of at least so many patches.
 N_CLASSES, LEAST_PATCHES, FEW_CLASSES = 12, 2500, 4

@@ -12,11 +12,9 @@ import numpy as np
 from polyspan.arrays import Array, namespace, to_numpy, zeros
 from polyspan.images import correlated, smoothed
 from polyspan.images.groups import LEVELS
-from polyspan.images.learned import FILE, learned
 from polyspan.images.levels import NoiseLevel
 from polyspan.images.noise import channels_noise, planes_noise, sampled
 from polyspan.images.own import PRESETS
-from polyspan.images.patch_model import PatchModel
 from polyspan.images.plane_denoiser import LEAST_LEVEL, PlaneDenoiser
 from polyspan.images.planes import (
     as_channels,
@@ -26,10 +24,10 @@ from polyspan.images.planes import (
     result_type,
     without_offset,
 )
-from polyspan.images.presets import check_picture_size, patch_side
+from polyspan.images.presets import PatchModel, check_picture_size, patch_side
 from polyspan.images.smoothed import are_halved, are_smoothed
-from polyspan.images.spectral import MOST_COLOURS
-from polyspan.images.split import Split
+from polyspan.images.split import MOST_COLOURS, Split
+from polyspan.images.stages import FILE, learned
 from polyspan.mixture import SubspaceMixture
 from polyspan.progress import Share
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 from typing import Any, Literal, overload
 
@@ -9,8 +10,7 @@ import numpy as np
 from scipy.fft import dct
 
 from polyspan._sklearn import check_parameters
-from polyspan.arrays import Array, to_numpy
-from polyspan.images.mosaic import mosaic, step_for
+from polyspan.arrays import Array, namespace, to_numpy
 from polyspan.images.planes import (
     as_channels,
     brightness_basis,
@@ -21,7 +21,7 @@ from polyspan.images.planes import (
     without_offset,
 )
 from polyspan.images.smoothed import are_halved, are_smoothed
-from polyspan.images.units import check_integers
+from polyspan.images.units import check_alpha, check_integers
 
 # Least rows and columns of a picture.
 LEAST_SIDE = 16
@@ -93,6 +93,7 @@ def estimate_noise(
     )
     pixels = channels_first(check_image(image, channel_axis), channel_axis)
     check_integers(pixels)
+    check_alpha(pixels, None if channel_axis is None else 0)
     height, width = pixels.shape[1:]
     if min(height, width) < LEAST_SIDE:
         raise ValueError(
@@ -115,6 +116,30 @@ def sampled(channels: Array) -> tuple[Array, int]:
     if step > 1:
         step = step_for(channels.shape, side, SOME_PATCHES)
     return mosaic(channels, side, step)
+
+
+def step_for(shape: tuple[int, ...], side: int, most: int) -> int:
+    """Return the step in pixels with which a picture has at most so many windows."""
+    height, width = (max(1, n - side + 1) for n in shape[-2:])
+    return max(1, math.ceil(math.sqrt(height * width / most)))
+
+
+def mosaic(channels: Array, side: int, step: int) -> tuple[Array, int]:
+    """Return a picture with the same windows, but for some at its last edges, and their step in it.
+
+    Where windows lie apart, what is between them is left out: a large picture becomes small before
+    anything is computed with its pixels, or moved from its device.
+    """
+    height, width = channels.shape[-2:]
+    if step <= side or min(height, width) < step:
+        return channels, step
+    xp = namespace(channels)
+    rows, columns = height // step, width // step
+    # Views of squares of step × step pixels, and of the corner of each: one copy at the end.
+    squares = channels[..., : rows * step, : columns * step]
+    squares = xp.reshape(squares, (*channels.shape[:-2], rows, step, columns, step))
+    windows = squares[..., :side, :, :side]
+    return xp.reshape(windows, (*channels.shape[:-2], rows * side, columns * side)), side
 
 
 def _noise_of_all(channels: np.ndarray, step: int, whole: Array) -> float:

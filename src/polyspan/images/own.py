@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
 from polyspan.images.cascade import LEAST_TO_HALVE, Tick, passed
 from polyspan.images.groups import STRONG, passes_for
-from polyspan.images.patch_model import PatchModel
-from polyspan.images.presets import Preset, no_convergence_warnings
-from polyspan.images.scales import halve, with_coarse_scale
-from polyspan.images.stages import averaged
+from polyspan.images.patches import averaged
+from polyspan.images.planes import brightness_of, halve, with_coarse_scale
+from polyspan.images.presets import (
+    PatchModel,
+    Preset,
+    check_picture_size,
+    no_convergence_warnings,
+)
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture.prediction import posterior_means
@@ -26,6 +32,8 @@ PRESETS = {
 # The model is given this multiple of sigma: the largest eigenvalue of the covariance of pure noise,
 # estimated from a finite number of patches, exceeds σ².
 MARGIN = 1.04
+# Part of the largest variance that a mixture of patches without noise has in all directions.
+CLEAN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class OwnMixture:
     def _denoise(self, plane: Array, sigma: float) -> Array:
         model, noise = self.model, sigma if self.model is not None else None
         if model is None:
-            model = PatchModel.of(self._learn(plane, sigma))
+            model = PatchModel.of(self.learn(plane, sigma))
         gaussians = _moved(model.gaussians, plane)
         mean = moved_to(model.mean, plane, plane.dtype)
 
@@ -75,7 +83,8 @@ class OwnMixture:
 
         return averaged([plane], change, model.side, self.settings.step, self.n_jobs)[0]
 
-    def _learn(self, plane: Array, sigma: float) -> SubspaceMixture:
+    def learn(self, plane: Array, sigma: float) -> SubspaceMixture:
+        """Return a mixture fitted to patches of a plane with noise."""
         patches = sample_patches(plane, self.settings.side, self.settings.n_train, self.rng)
         dim = max(self.settings.subspace_dim, _directions_above(patches, sigma))
         settings = replace(self.settings, subspace_dim=dim)
@@ -84,6 +93,28 @@ class OwnMixture:
             # On the CPU: scikit-learn takes tensors only where its switch for them is on.
             model.fit(to_numpy(patches))
         return model
+
+
+def learn_mixture(
+    image: Any,
+    sigma: float,
+    preset: str = "balanced",
+    channel_axis: int | None = None,
+    random_state: Any = 0,
+) -> SubspaceMixture:
+    """Learn a mixture from the brightness of a picture, which `denoise_image` takes as `model`.
+
+    It is one of patches without noise, in the units of the picture, so that it serves for other
+    pictures with more noise or less.
+    """
+    plane = brightness_of(image, channel_axis)
+    check_picture_size(plane.shape, PRESETS[preset].side, learned=True)
+    rng = check_random_state(random_state)
+    model = OwnMixture(PRESETS[preset], None, rng, 1).learn(plane, sigma)
+    # What is known to be noise is no part of the picture: of it only rounding is left.
+    least = CLEAN * (model.variances_.max() + float(model.noise_variances_.max()))
+    model.noise_variances_ = np.full_like(model.noise_variances_, least)
+    return model
 
 
 def sample_patches(plane: Array, side: int, n: int, rng: np.random.RandomState) -> Array:

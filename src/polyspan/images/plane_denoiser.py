@@ -14,12 +14,10 @@ from polyspan.arrays import Array, moved_to, namespace, transpose
 from polyspan.images import correlated
 from polyspan.images.cascade import ROUNDS, Cascade, n_ticks, value_of_level
 from polyspan.images.groups import passes_for
-from polyspan.images.learned import learned
 from polyspan.images.own import PRESETS, OwnMixture, sample_patches
-from polyspan.images.patch_model import PatchModel
+from polyspan.images.presets import PatchModel
 from polyspan.images.prior import PatchPrior, misfit
-from polyspan.images.probe import noise_left
-from polyspan.images.stages import expected_variance
+from polyspan.images.stages import expected_variance, learned
 from polyspan.images.volumes import denoise_volume
 from polyspan.inputs import require_numpy
 from polyspan.progress import Share
@@ -34,6 +32,10 @@ MOST_MISFIT = 1.3
 LEAST_LEVEL = 2.0
 #: Patches that are looked at to find out whether a picture is unlike photographs.
 CHECKED_PATCHES = 4096
+#: Noise that is added, in units of that of the picture.
+ADDED = 0.3
+#: At least this part of the variance of the noise is said to be left.
+LEAST_LEFT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -140,3 +142,27 @@ def _is_unlike(plane: Array, sigma: float, prior: PatchPrior) -> bool:
     """Tell whether a picture is unlike those that the prior was learned from."""
     patches = sample_patches(plane, prior.side, CHECKED_PATCHES, np.random.RandomState(0))
     return misfit(transpose(patches), sigma**2, prior) > MOST_MISFIT
+
+
+def noise_left(
+    denoise: Callable[[Array], Array], planes: Array, found: Array, noise: Array
+) -> list[float]:
+    """Return the variance of the error of each plane, as a part of that of its noise.
+
+    For the posterior mean f of a picture with Gaussian noise of the covariance C, the covariance of
+    the error is that of the posterior, C times the Jacobian of f. Its trace is the mean of
+    bᵀ(f(y + a·b) − f(y))/a over b ~ N(0, C) for small a; the many pixels of one b are enough.
+
+    Parameters
+    ----------
+    denoise : callable
+        The map f; the strength of the noise that it removes is fixed.
+    planes, found : arrays of shape (n_planes, height, width)
+        The noisy planes, and f of them.
+    noise : array of the same shape
+        The b: noise with the covariance of that of the planes.
+    """
+    xp = namespace(planes)
+    response = (denoise(planes + ADDED * noise) - found) / ADDED
+    parts = xp.sum(noise * response, axis=(1, 2)) / xp.sum(noise * noise, axis=(1, 2))
+    return [max(float(parts[c]), LEAST_LEFT) for c in range(planes.shape[0])]

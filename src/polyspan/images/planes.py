@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from polyspan.arrays import (
     Array,
     as_array,
     is_numpy,
-    moved_to,
     namespace,
     row_slices,
-    transpose,
+    to_numpy,
     unfilled,
     zeros,
 )
@@ -27,37 +25,6 @@ LEAST, MOST = 1e-3, 1e6
 FAR = 16
 # Rows of a picture that are mixed at once.
 ROWS_AT_ONCE = 64
-
-
-@dataclass(frozen=True)
-class Planes:
-    """The planes of a picture, and what is needed to convert them back."""
-
-    planes: Array
-    """float32, (n_planes, height, width): one for a gray picture, else the channels in an
-    orthonormal basis whose first vector is proportional to their mean."""
-    mixing: Array | None
-    """That basis, as rows; None for a gray picture."""
-    channel_axis: int | None
-    dtype: Any
-    """Type of the result."""
-    scale: float = 1.0
-    """The picture was divided by this number, so that float32 can hold squares of its values."""
-
-    @classmethod
-    def of(cls, image: Any, channel_axis: int | None, holes: Array | None = None) -> Planes:
-        """Check a picture and split it into planes; pixels in the holes are not used."""
-        channels, dtype, scale = as_channels(image, channel_axis, holes)
-        if channel_axis is None:
-            return cls(channels, None, None, dtype, scale)
-        mixing = moved_to(brightness_basis(channels.shape[0]), channels)
-        return cls(mixed(mixing, channels), mixing, channel_axis, dtype, scale)
-
-    def to_image(self, planes: Array) -> Array:
-        """Convert planes to a picture with the axes, the type and the units of the original."""
-        if self.mixing is None:
-            return as_image(planes, None, self.dtype, self.scale)
-        return as_image(planes, self.channel_axis, self.dtype, self.scale, transpose(self.mixing))
 
 
 def as_channels(
@@ -80,6 +47,13 @@ def as_channels(
     check_finite(pixels, "" if holes is None else " outside the mask")
     scaled, scale = _as_float(pixels)
     return scaled, dtype, scale
+
+
+def brightness_of(image: Any, channel_axis: int | None, holes: Array | None = None) -> np.ndarray:
+    """Return the brightness of a picture in its own units: what a mixture of patches knows."""
+    channels, _, scale = as_channels(image, channel_axis, holes)
+    plane = mixed(brightness_basis(channels.shape[0])[:1], to_numpy(channels))[0]
+    return np.asarray(plane if scale == 1 else plane.astype(np.float64) * scale)
 
 
 def channels_first(pixels: Array, channel_axis: int | None, stack_axis: int | None = None) -> Array:
@@ -263,3 +237,32 @@ def brightness_basis(n: int) -> np.ndarray:
     basis = np.cos(np.pi * k * (2 * j + 1) / (2 * n)) * np.sqrt(2.0 / n)
     basis[0] = 1.0 / np.sqrt(n)
     return np.asarray(basis, dtype=np.float32)
+
+
+def with_coarse_scale(pilot: Array, coarse: Array) -> Array:
+    """Return a pilot whose coarse scale is that of an estimate of half the size."""
+    return pilot + enlarge(coarse - halve(pilot), pilot.shape[1:])
+
+
+def halve(planes: Array) -> Array:
+    """Return means of 2×2 pixels; an odd last row or column is repeated."""
+    xp = namespace(planes)
+    for axis in (1, 2):
+        planes = xp.moveaxis(planes, axis, 0)
+        if planes.shape[0] % 2:
+            planes = xp.concat([planes, planes[-1:, ...]], axis=0)
+        planes = xp.moveaxis((planes[::2, ...] + planes[1::2, ...]) / 2, 0, axis)
+    return planes
+
+
+def enlarge(planes: Array, shape: tuple[int, int]) -> Array:
+    """Return planes of twice the size, bilinear between the centres of their pixels."""
+    xp = namespace(planes)
+    for axis, n in zip((1, 2), shape, strict=True):
+        planes = xp.moveaxis(planes, axis, 0)
+        before = xp.concat([planes[:1, ...], planes[:-1, ...]], axis=0)
+        after = xp.concat([planes[1:, ...], planes[-1:, ...]], axis=0)
+        both = xp.stack([0.75 * planes + 0.25 * before, 0.75 * planes + 0.25 * after], axis=1)
+        both = xp.reshape(both, (2 * planes.shape[0], *planes.shape[1:]))
+        planes = xp.moveaxis(both[:n, ...], 0, axis)
+    return planes

@@ -1,12 +1,10 @@
-"""Presets such as "fast" and "best", and the models that they define."""
+"""Presets such as "fast" and "best", and the mixtures of patches that they define."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,10 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import StrOptions, check_parameters
+from polyspan.arrays import to_numpy
 from polyspan.mixture import SubspaceMixture
+from polyspan.mixture._solve.gaussians import Gaussians
+from polyspan.mixture.prediction import gaussians_of
 
 # Smallest number of rows and of columns of a picture from which a model is learned.
 SMALLEST_PICTURE = 16
@@ -55,24 +55,37 @@ class Preset:
         )
 
 
-def check_settings(
-    caller: str,
-    presets: Iterable[str],
-    preset: Any,
-    channel_axis: Any,
-    model: Any,
-    random_state: Any,
-    progress: Any,
-) -> None:
-    """Check the types of what the functions for pictures have in common."""
-    check_parameters(
-        caller,
-        preset=(preset, [StrOptions(set(presets))]),
-        channel_axis=(channel_axis, [Integral, None]),
-        model=(model, [SubspaceMixture, None]),
-        random_state=(random_state, ["random_state"]),
-        progress=(progress, ["boolean"]),
-    )
+@dataclass(frozen=True)
+class PatchModel:
+    """What is needed of a mixture, as NumPy arrays."""
+
+    side: int
+    """Side of its square patches."""
+    mean: np.ndarray
+    """(side²,): means of the Gaussians are relative to it."""
+    gaussians: Gaussians
+
+    @classmethod
+    def of(cls, model: SubspaceMixture, unit: float = 1.0) -> PatchModel:
+        """Return the mixture of patches that were divided by `unit`.
+
+        Very large and very small pictures are worked on in other units than they are given in, and
+        a model of the user is in those of the picture.
+        """
+        side = patch_side(model)
+        found = gaussians_of(model)
+        # Divided twice: the square of a unit may leave the range of numbers.
+        return cls(
+            side,
+            to_numpy(model.mean_) / unit,
+            Gaussians(
+                to_numpy(found.log_weights),
+                to_numpy(found.means) / unit,
+                to_numpy(found.bases),
+                to_numpy(found.variances) / unit / unit,
+                to_numpy(found.noise) / unit / unit,
+            ),
+        )
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -1,23 +1,27 @@
-"""Stages that were learned beforehand: one linear map per class of patches.
+"""What was learned from photographs: a prior of patches, and stages of one linear map per class.
 
-Everything here runs on arrays of any namespace.
+They come with the package as one file. Everything here runs on arrays of any namespace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from math import log
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from polyspan.arrays import Array, is_numpy, moved_to, namespace, to_numpy, transpose, zeros
-from polyspan.images.grid import Grid
+from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose, zeros
+from polyspan.images.patches import averaged
 from polyspan.images.prior import Classifier, PatchPrior
 
-#: Patches that are treated at once on a processor, and on other devices.
-PATCHES_AT_ONCE, PATCHES_ON_DEVICE = 4096, 1 << 20
+#: The file, which `tools/learn_pictures.py` makes. Arrays of numbers alone: nothing is executed.
+FILE = "learned.npz"
+#: Largest magnitude of the integers that hold a map.
+LARGEST = 127
 #: Pixels from one patch to the next for the first estimate.
 FIRST_STEP = 2
 #: Weight of a pixel of the first estimate is one over the directions that hold it plus this.
@@ -25,9 +29,6 @@ LEAST_FREEDOM = 0.02
 #: Squared errors are larger by this factor in pictures that stages were not learned from. It was
 #: measured on the first, third, … of the pictures of BSD68 with odd numbers.
 UNSEEN = 1.25
-
-#: Changes patches, (side², n) per channel: returns new patches and their weights.
-Change = Callable[[list[Array]], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,77 @@ class Stage:
             self.sharpness,
             self.calibration ** (1 - part) * other.calibration**part,
         )
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned from pictures beforehand."""
+
+    prior: PatchPrior
+    levels: tuple[float, ...]
+    """Levels of noise, of 255 between black and white, that stages were learned for."""
+    stages: tuple[tuple[Stage, ...], ...]
+    """For each level, the stages in their order."""
+
+    def at(self, level: float) -> tuple[Stage, ...]:
+        """Return the stages for any level of noise: between two levels, or those of the nearest."""
+        level = min(max(level, self.levels[0]), self.levels[-1])
+        above = int(np.searchsorted(self.levels, level))
+        if self.levels[above] == level:
+            return self.stages[above]
+        low, high = self.levels[above - 1], self.levels[above]
+        part = log(level / low) / log(high / low)
+        both = zip(self.stages[above - 1], self.stages[above], strict=True)
+        return tuple(one.between(other, part) for one, other in both)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what is written to the file: maps as integers with one scale per row."""
+        out: dict[str, np.ndarray] = {
+            "weights": self.prior.weights.astype(np.float32),
+            "variances": self.prior.variances.astype(np.float32),
+            "directions": self.prior.directions.astype(np.float16),
+            "levels": np.asarray(self.levels, dtype=np.float64),
+        }
+        for number, stages in enumerate(zip(*self.stages, strict=True)):
+            maps = np.stack([stage.maps for stage in stages])
+            scales = np.maximum(np.abs(maps).max(axis=-1, keepdims=True), 1e-12) / LARGEST
+            out[f"maps{number}"] = np.rint(maps / scales).astype(np.int8)
+            out[f"scales{number}"] = scales.astype(np.float32)
+            out[f"errors{number}"] = np.stack([stage.errors for stage in stages]).astype(np.float32)
+            out[f"details{number}"] = np.array([[s.sharpness, s.calibration] for s in stages])
+        return out
+
+    @classmethod
+    def of(cls, arrays: Any) -> Learned:
+        """Return what such arrays hold."""
+        prior = PatchPrior(
+            arrays["weights"], arrays["variances"], arrays["directions"].astype(np.float32)
+        )
+        n_stages = sum(name.startswith("maps") for name in arrays)
+        columns = []
+        for number in range(n_stages):
+            maps = arrays[f"maps{number}"] * arrays[f"scales{number}"]
+            parts = zip(
+                maps, arrays[f"errors{number}"], arrays[f"details{number}"].tolist(), strict=True
+            )
+            columns.append([Stage(m, errors, *details) for m, errors, details in parts])
+        levels = tuple(arrays["levels"].tolist())
+        return cls(prior, levels, tuple(zip(*columns, strict=True)))
+
+
+@cache
+def learned() -> Learned | None:
+    """Return what comes with the package, or None with a warning where the file is missing."""
+    source = resources.files("polyspan.images").joinpath(FILE)
+    if not source.is_file():
+        warnings.warn(
+            f"the file {FILE} of polyspan.images is missing: pictures are denoised with what is "
+            "learned from them alone, which takes longer; install polyspan again to get it",
+            stacklevel=2,
+        )
+        return None
+    with source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return Learned.of({name: arrays[name] for name in arrays.files})
 
 
 def first_estimate(plane: Array, sigma: float, prior: PatchPrior, n_jobs: int = 1) -> Array:
@@ -135,39 +207,3 @@ def by_class(inputs: Array, labels: Array, maps: Array) -> Array:
         here = slice(int(ends[c] - counts[c]), int(ends[c]))
         out[:, here] = maps[int(c), ...] @ sorted_inputs[:, here]
     return xp.take(out, xp.argsort(order), axis=1)
-
-
-def averaged(
-    channels: list[Array], change: Change, side: int, step: int, n_jobs: int = 1
-) -> tuple[Array, Array]:
-    """Change the patches of all channels; return their weighted mean, and the mean weight.
-
-    Bands of rows are summed in their order: the result does not depend on the number of threads.
-    """
-    plane = channels[0]
-    height, width = plane.shape
-    grid = Grid(height, width, side, step)
-    n_rows, n_columns = grid.shape
-    size = max(1, (PATCHES_AT_ONCE if is_numpy(plane) else PATCHES_ON_DEVICE) // n_columns)
-
-    def band(first: int) -> tuple[slice, Array, Array]:
-        rows = slice(first, min(first + size, n_rows))
-        here = slice(0, rows.stop - rows.start)
-        # Mirrored pixels are added to some rows at a time, to save memory.
-        changed, weight = change([grid.patches(grid.padded(one, rows), here) for one in channels])
-        total, weights = grid.sums(rows, plane), grid.sums(rows, plane)
-        grid.add(total, changed * weight, rows)
-        grid.add(weights, weight, rows)
-        return rows, total, weights
-
-    total, weights = zeros(grid.reach, plane), zeros(grid.reach, plane)
-    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    found: Any = run(delayed(band)(first) for first in range(0, n_rows, size))
-    for rows, values, certainty in found:
-        here = slice(rows.start * step, rows.start * step + values.shape[0])
-        total[here, :] += values
-        weights[here, :] += certainty
-    total /= weights
-    for count in grid.coverage(plane):
-        weights /= count
-    return total[:height, :width], weights[:height, :width]

@@ -18,6 +18,8 @@ from polyspan.images.planes import as_pixels
 #: Largest values of the types that pictures are stored in: these are fractions of them, however
 #: dark they are.
 STORED = (127, 255, 65535)
+#: Numbers of channels of gray and of colours with an alpha channel.
+WITH_ALPHA = (2, 4)
 #: A picture in another type is black where no value reaches this part of the largest: 8-bit levels
 #: in int16 reach .008.
 BLACK = 1 / 64
@@ -56,6 +58,36 @@ def check_integers(pixels: Array, holes: np.ndarray | None = None) -> None:
         f"the image has the type {_name(pixels)} and values from {low} to {high}: integers are "
         f"divided by the largest value of their type, here {limit}, and all of it would come out "
         f"black; give {first}{_converted(pixels, kept)} to keep the values as they are"
+    )
+
+
+def check_alpha(pixels: Array, channel_axis: int | None, holes: np.ndarray | None = None) -> None:
+    """Refuse a picture whose last channel is opaque everywhere: it is no colour.
+
+    Denoised as one, it would tell that there is less noise than there is, and mix with the others.
+    A channel that is not the same everywhere may be a colour, as in prints (CMYK).
+    """
+    if channel_axis is None or pixels.shape[channel_axis] not in WITH_ALPHA:
+        return
+    xp = namespace(pixels)
+    place: list[Any] = [slice(None)] * pixels.ndim
+    place[channel_axis] = -1
+    last = pixels[tuple(place)]
+    if holes is not None:
+        last = last[~holes[tuple(place)]]
+    if not math.prod(last.shape):
+        return
+    whole = xp.isdtype(pixels.dtype, "integral")
+    opaque = (int(xp.iinfo(pixels.dtype).max),) if whole else (1, *STORED)
+    if xp.isdtype(pixels.dtype, "bool"):
+        return
+    level = float(xp.max(last))
+    if level not in opaque or level != float(xp.min(last)):
+        return
+    n = pixels.shape[channel_axis]
+    raise ValueError(
+        f"the last of {n} channels is {level:g} everywhere, as an alpha channel is: leave "
+        "it out, as by image[..., :-1], and put it back afterwards"
     )
 
 

@@ -20,6 +20,7 @@ from polyspan.arrays import (
     is_host,
     item_bytes,
     limit_threads,
+    machine_epsilon,
     namespace,
     pass_work,
     restore_order,
@@ -219,8 +220,10 @@ def _eliminate(W: Array, observed: Array, right: Array, noise: Array) -> tuple[A
     for k in diagonal:
         grams[:, k, :] += 1.0
     z = solve_packed(grams, xp.asarray(right, copy=True))
-    # `solve_packed` leaves the pivots on the diagonal; their product is the determinant.
-    logs = sum(xp.log(grams[:, k, :]) for k in diagonal)
+    # `solve_packed` leaves the pivots on the diagonal; their product is the determinant. All are at
+    # least 1; one that rounding made 0 or less belongs to an unknown that it left out.
+    pivots = (grams[:, k, :] for k in diagonal)
+    logs = sum(xp.log(xp.where(p > machine_epsilon(p), p, xp.ones_like(p))) for p in pivots)
     return z, logs
 
 

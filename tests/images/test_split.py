@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.ndimage import gaussian_filter
 
-from polyspan.images import spectral
-from polyspan.images.spectral import spectral_basis
-from polyspan.images.split import Split
+import polyspan.images.split as module
+from polyspan.images.split import Split, spectral_basis
 
 SIGMA = 0.1
 
@@ -53,8 +52,8 @@ def test_noise_alone_has_one_plane(n_bands, size):
 
 
 def test_the_limit_of_noise_without_a_blur(monkeypatch):
-    monkeypatch.setattr(spectral, "BLUR", 1e-3)
-    found = spectral._largest_of_noise(100, 40, 30) / spectral.SLACK
+    monkeypatch.setattr(module, "BLUR", 1e-3)
+    found = module._largest_of_noise(100, 40, 30) / module.SLACK
     assert_allclose(found, (1 + np.sqrt(100 / 1200)) ** 2, rtol=1e-6)
 
 

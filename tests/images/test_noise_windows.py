@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from polyspan.arrays import device, to_numpy
 from polyspan.images import denoise_image, estimate_noise
-from polyspan.images.mosaic import mosaic, step_for
+from polyspan.images.noise import mosaic, step_for
 
 RNG = np.random.default_rng(0)
 

@@ -1,0 +1,271 @@
+"""Fill planes by a mixture of subspaces and by groups, as far as these are to be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyspan.images.inpaint_groups import Round, fill_groups
+from polyspan.images.interpolation import guess_from_other_channels, interpolate
+from polyspan.images.patches import Canvas
+from polyspan.images.presets import PatchModel, Preset, no_convergence_warnings
+from polyspan.mixture import SubspaceMixture
+from polyspan.mixture.prediction import posterior_means
+
+#: What the groups leave out falls to this, in levels of 255, from one of the others: after smooth
+#: interpolation, which has lost more, and after a mixture.
+LAST_NOISE, AFTER_SMOOTH, AFTER_MIXTURE = 4.0, 20.0, 12.0
+#: Side of the patches of a mixture.
+PATCH = 8
+_MIXTURE = Preset(PATCH, 2, 10, 20, 5000, 50.0, anneal_steps=8, max_iter=8, max_iter_holes=4)
+
+#: Pixels are hidden in a few windows of this side, so that the time does not grow with the picture.
+WINDOW, N_WINDOWS = 128, 4
+#: Most of the observed pixels of a window that are hidden.
+MOST_HIDDEN = 0.25
+#: The weight begins at 1, as if that had been seen on so many pixels.
+CAUTION = 50.0
+#: How far the mask is moved to hide pixels, in rows and columns.
+MOVES = ((11, 7), (7, 11), (10, 10), (5, 9), (9, 3), (4, 4))
+
+#: Takes planes and missing pixels; returns smooth interpolation and what groups make of it.
+Fill = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """Settings of a preset."""
+
+    # Patches of different sizes make different mistakes, and each round mends those of the last:
+    # .14 dB better than patches of one size.
+    sides: tuple[int, ...] = (10, 8, 10, 6, 10, 6)
+    """Sides of the patches, for each round of groups."""
+    steps: tuple[int, ...] = (4, 4, 4, 4, 3, 2)
+    """Pixels from one reference patch to the next."""
+    n_similar: int = 40
+    radius: int = 12
+    mixture: Preset | None = None
+    """The mixture whose expectation the rounds begin with; None: smooth interpolation."""
+
+    def rounds(self, first: float) -> tuple[Round, ...]:
+        """Return the rounds of groups, from a noise in levels of 255 on."""
+        return tuple(
+            Round(float(sigma), step, self.n_similar, side, self.radius)
+            for sigma, step, side in zip(
+                np.geomspace(first, LAST_NOISE, len(self.sides)),
+                self.steps,
+                self.sides,
+                strict=True,
+            )
+        )
+
+
+PRESETS = {
+    "fast": Method((10, 8, 6), (5, 4, 3)),
+    "balanced": Method(mixture=_MIXTURE),
+    "best": Method(steps=(3, 3, 3, 2, 2, 2), n_similar=60, radius=18, mixture=_MIXTURE),
+}
+
+
+class Filler:
+    """Fill planes by a mixture and by groups; it keeps the mixtures for the hidden pixels."""
+
+    def __init__(
+        self,
+        method: Method,
+        model: PatchModel | None,
+        n_jobs: int | None,
+        *,
+        together: bool = False,
+    ) -> None:
+        # A model that is given is used by every preset. None fits channels that are filled
+        # together: other channels tell more than the pixels around a hole.
+        self._mixture = method.mixture or (None if model is None else _MIXTURE)
+        if together:
+            self._mixture = None
+        self._rounds = method.rounds(AFTER_SMOOTH if self._mixture is None else AFTER_MIXTURE)
+        self._model = model
+        self._models: list[PatchModel] = []
+        self._n_jobs = n_jobs
+
+    def n_ticks(self, planes: np.ndarray) -> int:
+        """Return the number of steps of a progress bar."""
+        n_planes, height, _ = planes.shape
+        steps = sum(one.n_bands(height) for one in self._rounds) + 1
+        if self._mixture is not None:
+            steps += n_planes * (self._canvas(planes[0]).n_bands + 1)
+        return steps
+
+    def blended(
+        self,
+        planes: np.ndarray,
+        missing: np.ndarray,
+        rng: np.random.RandomState,
+        tick: Callable[[], None],
+    ) -> np.ndarray:
+        """Return the planes filled: a mean of smooth interpolation and of groups."""
+        smooth = _smooth(planes, missing)
+        if self._mixture is not None:
+            self._learn(planes, smooth, missing, rng, tick)
+        groups = self._by_groups(planes, smooth, missing, tick)
+
+        def both(part: np.ndarray, holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            start = _smooth(part, holes)
+            return start, self._by_groups(part, start, holes)
+
+        weights = blend_weights(planes, missing, both, rng)[:, None, None]
+        tick()
+        # In place, to save memory.
+        groups -= smooth
+        groups *= weights
+        groups += smooth
+        np.copyto(groups, planes, where=~missing)
+        return groups
+
+    def _canvas(self, plane: np.ndarray) -> Canvas:
+        assert self._mixture is not None
+        side = self._mixture.side if self._model is None else self._model.side
+        return Canvas(plane, side, self._mixture.step)
+
+    def _learn(
+        self,
+        planes: np.ndarray,
+        smooth: np.ndarray,
+        missing: np.ndarray,
+        rng: np.random.RandomState,
+        tick: Callable[[], None],
+    ) -> None:
+        for plane, guess, holes in _with_holes(planes, smooth, missing):
+            model = self._model
+            if model is None:
+                assert self._mixture is not None
+                incomplete = np.where(holes, np.float32(np.nan), plane)
+                model = PatchModel.of(learned_mixture(guess, incomplete, self._mixture, rng))
+            self._models.append(model)
+            tick()
+
+    def _by_groups(
+        self,
+        planes: np.ndarray,
+        smooth: np.ndarray,
+        missing: np.ndarray,
+        tick: Callable[[], None] = lambda: None,
+    ) -> np.ndarray:
+        start = smooth
+        if len(missing) > 1:
+            start = guess_from_other_channels(planes, missing)
+        elif self._mixture is not None:
+            start = smooth.copy()
+            for plane, out, holes, model in zip(
+                planes, start, np.broadcast_to(missing, planes.shape), self._models, strict=True
+            ):
+                canvas = self._canvas(np.where(holes, np.float32(np.nan), plane))
+                found = expected_plane(canvas, model, tick)
+                out[:] = np.where(np.isnan(found) | ~holes, out, found)
+        return fill_groups(start, missing, self._rounds, self._n_jobs, tick)
+
+
+def _with_holes(
+    planes: np.ndarray, smooth: np.ndarray, missing: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    return zip(planes, smooth, np.broadcast_to(missing, planes.shape), strict=True)
+
+
+def _smooth(planes: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return the planes with smooth interpolation in their missing pixels."""
+    holes = np.broadcast_to(missing, planes.shape)
+    return np.stack([interpolate(one, hole) for one, hole in zip(planes, holes, strict=True)])
+
+
+def learned_mixture(
+    guess: np.ndarray, incomplete: np.ndarray, settings: Preset, rng: np.random.RandomState
+) -> SubspaceMixture:
+    """Learn from a plane that was filled smoothly, then from the same with NaN in its holes."""
+    seed = int(rng.randint(2**31 - 1))
+    # Patches at the same places of the interpolated and of the incomplete picture.
+    smooth, holed = (
+        Canvas(plane, settings.side, 1).sample(settings.n_train, np.random.RandomState(seed))
+        for plane in (guess, incomplete)
+    )
+    model = settings.model(len(holed), "shared", rng)
+    with no_convergence_warnings():
+        model.fit(smooth)
+        usable = holed[~np.isnan(holed).all(axis=1)]
+        # The number of patches must be at least the number of pixels of a patch, and each of these
+        # must be observed in one of them.
+        if len(usable) >= settings.side**2 and not np.isnan(usable).all(axis=0).any():
+            model.set_params(warm_start=True, max_iter=settings.max_iter_holes).fit(usable)
+    return model
+
+
+def expected_plane(
+    canvas: Canvas, model: PatchModel, tick: Callable[[], None] = lambda: None
+) -> np.ndarray:
+    """Return the expectation of missing pixels; NaN where no incomplete patch is."""
+    for top, patches in canvas.bands():
+        # Complete patches get the weight 0.
+        rows = np.flatnonzero(np.isnan(patches).any(axis=1))
+        weights = np.zeros(len(patches), dtype=np.float32)
+        if len(rows):
+            patches, incomplete = patches.copy(), patches[rows]
+            expected, _ = posterior_means(incomplete, model.mean, model.gaussians)
+            patches[rows] = np.where(np.isnan(incomplete), expected, incomplete)
+            weights[rows] = 1.0
+        canvas.add(top, patches, weights)
+        tick()
+    return canvas.mean()
+
+
+def blend_weights(
+    planes: np.ndarray, missing: np.ndarray, fill: Fill, rng: np.random.RandomState
+) -> np.ndarray:
+    """Return the weight of the groups for each plane; 1 less it is that of the interpolation.
+
+    Observed pixels are hidden by a mask of the same kind, both methods fill them, and the weight is
+    the one with the smallest squared error there.
+    """
+    # Products of the error of the interpolation with the difference of both, and its squares.
+    products, squares = np.zeros((2, len(planes)))
+    count = 0
+    for window in _windows(missing, rng):
+        part, holes = planes[window], missing[window]
+        hidden = hide(holes, rng)
+        if not hidden.any() or (holes | hidden).all(axis=(1, 2)).any():
+            continue
+        smooth, groups = fill(part, holes | hidden)
+        seen = np.broadcast_to(hidden, part.shape)
+        difference = np.where(seen, groups - smooth, 0).astype(np.float64)
+        products += (difference * (part - smooth)).sum(axis=(1, 2))
+        squares += (difference**2).sum(axis=(1, 2))
+        count += int(hidden.sum()) // len(hidden)
+    prior = squares * CAUTION / max(count, 1)
+    weights = np.ones(len(planes))
+    np.divide(products + prior, squares + prior, out=weights, where=squares > 0)
+    return np.clip(weights, 0, 1).astype(np.float32)
+
+
+def hide(missing: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """Return observed pixels to hide: where a moved copy of the mask is."""
+    moved = [np.roll(missing, move, axis=(1, 2)) & ~missing for move in MOVES]
+    # Holes that are moved onto others show least of how such holes are filled.
+    best = max(moved, key=np.count_nonzero)
+    most = MOST_HIDDEN * (~missing).sum()
+    share = most / max(float(best.sum()), 1.0)
+    return np.asarray(best & (rng.uniform(size=missing.shape) < share))
+
+
+def _windows(missing: np.ndarray, rng: np.random.RandomState) -> Iterator[tuple[slice, ...]]:
+    """Yield windows around missing pixels: the whole of a small picture."""
+    shape = missing.shape[1:]
+    if max(shape) <= 1.5 * WINDOW:
+        yield np.s_[:, :, :]
+        return
+    places = np.flatnonzero(missing.any(axis=0))
+    for place in rng.choice(places, N_WINDOWS):
+        corner = (
+            int(np.clip(at - WINDOW // 2, 0, max(n - WINDOW, 0)))
+            for at, n in zip(np.unravel_index(place, shape), shape, strict=True)
+        )
+        yield (slice(None), *(slice(start, start + WINDOW) for start in corner))
