@@ -13,7 +13,7 @@ with ended_by_interrupt(is_command()):
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
     from polyspan.mixture import SubspaceMixture
     from polyspan.outliers import SubspaceOutlierDetector
-    from polyspan.tables import SubspaceImputer, missing_summary, pool_estimates
+    from polyspan.tables import SubspaceImputer, pool_estimates
     from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ __all__ = [
     "kernels",
     "load_model",
     "metrics",
-    "missing_summary",
     "model_selection",
     "plotting",
     "pool_estimates",

@@ -83,7 +83,6 @@ class SubspaceImputer(ImputerResults):
 
     See Also
     --------
-    missing_summary : what is missing, and where.
     pool_estimates : one estimate from several filled tables.
     SubspaceMixture : the mixture, with all its settings.
 

@@ -144,8 +144,7 @@ def _read_frame(model: Any, X: Any, reset: bool) -> Table:
         )
     features = None if reset else model._features
     read = X if features is None else in_zones_of_fit(X, features)
-    columns = columns_of(read, type(model).__name__)
-    entries = [_marked(one, model.missing_values) for one in columns]
+    entries = [_marked(one, model.missing_values) for one in columns_of(read)]
     if features is None:
         names = [one.name for one in entries]
         wanted = wanted_types(model.feature_types, names)
