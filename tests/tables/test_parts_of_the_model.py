@@ -9,11 +9,10 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from polyspan.tables import forest_loops
 from polyspan.tables.donors import Donors
-from polyspan.tables.draws import drawn_levels
-from polyspan.tables.encoding import Encoding
+from polyspan.tables.encoding import Encoding, Margin, level_probabilities
 from polyspan.tables.forests import Forest
-from polyspan.tables.margins import Margin, level_probabilities
-from polyspan.tables.stacking import RIDGE, simplex_weights
+from polyspan.tables.learning import RIDGE, simplex_weights
+from polyspan.tables.model import drawn_levels
 
 
 def test_scores_of_ranks_do_not_depend_on_the_scale():

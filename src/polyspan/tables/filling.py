@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from polyspan.mixture.filling import Fill
-from polyspan.mixture.size_search import choose_fill, sizes_to_try
-from polyspan.tables.draws import draw_table, drawn_levels
 from polyspan.tables.encoding import Encoding, normalised
+from polyspan.tables.forests import N_TREES
 from polyspan.tables.learning import fit_table
-from polyspan.tables.model import Predicted, TableModel
-from polyspan.tables.second_stage import N_TREES
+from polyspan.tables.mixture_fill import Fill
+from polyspan.tables.mixture_sizes import choose_fill, sizes_to_try
+from polyspan.tables.model import Predicted, TableModel, draw_table, drawn_levels
 
 #: Smaller tables are left to the subspaces.
 LEAST_ROWS = 20
