@@ -25,6 +25,8 @@ GRID, TARGET_GRID = 2.0**-16, 2.0**-20
 FIRST_TREES, FIRST_LEAF = 30, 1
 #: Parts of the rows, trees that are learned without each, and smallest leaf of the second round.
 N_PARTS, PART_TREES, PART_LEAF = 5, 10, 2
+#: Parts of the rows where it is tried whether trees help.
+TRIED_PARTS = 2
 #: With more rows than this leaves grow, so that trees do not.
 FINE_ROWS = 2000
 N_TREES = FIRST_TREES + N_PARTS * PART_TREES
@@ -203,12 +205,31 @@ def fit_second_stage(
     return SecondStage(tuple(first), tuple(second)), predictions
 
 
+def try_forest(
+    encoding: Encoding,
+    j: int,
+    targets: np.ndarray,
+    linear: Conditionals,
+    scores: Conditionals,
+    rng: np.random.RandomState,
+) -> np.ndarray:
+    """Predict observed entries of column j by a single round of few trees without their rows."""
+    block = encoding.columns[j].block
+    seen = features(j, linear.fills_without(block), linear.expected, scores.expected, encoding)
+    rows = np.flatnonzero(linear.observed[:, block.start])
+    return _without_each_part(seen, targets, rows, rng, TRIED_PARTS)[1]
+
+
 def _without_each_part(
-    seen: np.ndarray, targets: np.ndarray, rows: np.ndarray, rng: np.random.RandomState
+    seen: np.ndarray,
+    targets: np.ndarray,
+    rows: np.ndarray,
+    rng: np.random.RandomState,
+    most_parts: int = N_PARTS,
 ) -> tuple[Forest, np.ndarray]:
     """Learn a forest without each part of the rows, and predict that part."""
     found = np.zeros_like(targets)
-    n_parts = min(N_PARTS, len(rows))
+    n_parts = min(most_parts, len(rows))
     parts = rng.permutation(len(rows)) % n_parts
     forests = []
     for part in range(n_parts):

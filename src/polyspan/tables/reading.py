@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -12,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import FLOAT_DTYPES, validate_data
 
 from polyspan._sklearn import get_mask, is_pandas_na, is_scalar_nan
-from polyspan.checks import refuse_lazy
+from polyspan.checks import first_ten, refuse_lazy
 from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
 from polyspan.tables.column_values import Entries, columns_of
 from polyspan.tables.features import DISCRETE, TYPES, Feature, feature_of
@@ -137,6 +138,12 @@ def _plain_number(entries: Entries) -> Feature:
 
 
 def _read_frame(model: Any, X: Any, reset: bool) -> Table:
+    seen = Counter(X.columns)
+    twice = [repr(name) for name, count in seen.items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"columns of X have the same name: {first_ten(twice)}; rename or drop all but one"
+        )
     validate_data(model, X, reset=reset, skip_check_array=True)
     if X.shape[0] < 1 or X.shape[1] < 1:
         raise ValueError(
