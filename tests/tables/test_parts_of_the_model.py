@@ -157,7 +157,6 @@ def curved_or_flat(curved):
 def test_trees_are_learned_from_large_tables_only_where_they_help(monkeypatch, curved):
     """The model is bit for bit that of the option that the trial chooses."""
     monkeypatch.setattr(filling, "TRIED_ROWS", 120)
-    monkeypatch.setattr(filling, "LEAST_TREE_ROWS", 50)
     X = curved_or_flat(curved)
     found = SubspaceImputer().fit(X)
     assert (found._model.trees is not None) == curved
