@@ -115,14 +115,13 @@ import sys, warnings
 from pathlib import Path
 warnings.filterwarnings("error", category=EncodingWarning, module="polyspan")
 import numpy as np
-from polyspan import arrays, MiCUSaL, export_model, load_model, save_model
+from polyspan import arrays, MiCUSaL, load_model, save_model
 from polyspan.cli.app import app, register_commands
 register_commands()
 X = np.random.RandomState(0).standard_normal((40, 4))
 model = MiCUSaL(2, 1, random_state=0).fit(X)
 save_model(model, "m.skops")
 load_model("m.skops")
-export_model(model, "m.py")
 lines = ["a,b,c,d", *(",".join(map(str, row)) for row in X.tolist())]
 lines[3] = ",1,2,3"
 Path("t.csv").write_text("\\n".join(lines), encoding="utf-8")

@@ -48,20 +48,15 @@ print(table.head(6))
 # %%
 # 1. Look at what is missing
 # --------------------------
-# :func:`~polyspan.missing_summary` says how much is missing, and whether this depends on other
-# columns. :func:`~polyspan.plotting.plot_missing` draws the table.
-from polyspan import missing_summary
-from polyspan.plotting import plot_missing
-
-print(missing_summary(table))
-plot_missing(table)
-plt.show()
+# pandas counts the missing entries, and compares rows with and without them.
+print(table.isna().mean().round(2))
+print("complete rows:", len(table.dropna()))
+print(table.groupby(table["pay"].isna())["age"].mean().round(1))
 
 # %%
-# Dark cells of the figure are missing, and the bars count them. Only a third of the rows is
-# complete. The last line of the report is important: pay is missing more often where age is low.
-# This can be mended, because age is in the table. If pay were missing *because it is high*, nothing
-# in the table would tell, and no method could mend all of it.
+# Only a third of the rows is complete. The last lines are important: rows without pay are those of
+# younger people. This can be mended, because age is in the table. If pay were missing *because it
+# is high*, nothing in the table would tell, and no method could mend all of it.
 #
 # 2. Fill the table
 # -----------------
@@ -187,4 +182,4 @@ plt.show()
 # - **A single filled table** (``transform``) is right for predictions, before a classifier.
 # - **Several tables** are right for every number with a standard error, an interval or a p-value.
 #
-# More: :doc:`/guide/what-is-missing`, :doc:`/guide/impute`, :doc:`/guide/uncertainty`.
+# More: :doc:`/guide/impute`, :doc:`/guide/uncertainty`.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polyspan.mixture import SubspaceMixture
     from polyspan.outliers import SubspaceOutlierDetector
     from polyspan.persistence import load_model, save_model
-    from polyspan.tables import SubspaceImputer, missing_summary, pool_estimates
+    from polyspan.tables import SubspaceImputer, pool_estimates
     from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
     __version__: str
@@ -52,7 +52,6 @@ __all__ = [
     "kernels",
     "load_model",
     "metrics",
-    "missing_summary",
     "model_selection",
     "plotting",
     "pool_estimates",
@@ -75,7 +74,6 @@ _HOMES = {
     "compare": "comparison",
     "export_model": "export",
     "load_model": "persistence",
-    "missing_summary": "tables",
     "pool_estimates": "tables",
     "save_model": "persistence",
 }

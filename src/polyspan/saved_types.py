@@ -23,20 +23,18 @@ from polyspan.kernel.fitted_unions import ExactUnion, LowRankUnion
 from polyspan.kernel.fitting import KernelRun
 from polyspan.kernel.functions import Kernel
 from polyspan.kernel.nystrom import NystromMap
-from polyspan.mixture.filling import Fill, Scaling
 from polyspan.outliers.learning import Columns, Ensemble
 from polyspan.outliers.members import Member
 from polyspan.tables.column_types import ColumnType
 from polyspan.tables.components import Components
 from polyspan.tables.donors import Donors
-from polyspan.tables.encoding import Column, Encoding
+from polyspan.tables.encoding import Column, Encoding, Margin
 from polyspan.tables.features import Feature
 from polyspan.tables.filling import SubspaceModel
-from polyspan.tables.forests import Forest
+from polyspan.tables.forests import Forest, SecondStage
 from polyspan.tables.gaussian import Gaussian
-from polyspan.tables.margins import Margin
+from polyspan.tables.mixture_fill import Fill, Scaling
 from polyspan.tables.model import TableModel
-from polyspan.tables.second_stage import SecondStage
 from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
 from polyspan.union.stream import Stream

@@ -101,7 +101,7 @@ def found_by(driver, address, words):
 def test_a_search_for_missing_finds_the_right_pages(driver, address):
     resize(driver, DESKTOP)
     found = [link.split("#")[0].split("?")[0] for link in found_by(driver, address, "missing")]
-    assert {"guide/missing.html", "guide/what-is-missing.html"} <= set(found[:5])
+    assert "guide/missing.html" in found[:5]
     assert {"guide/impute.html", "how/missing.html", "evidence/missing.html"} <= set(found)
     assert_silent(driver)
 

@@ -220,3 +220,12 @@ def test_a_constant_column_is_filled_surely():
     model = SubspaceImputer(random_state=0).fit(holes)
     assert np.all(model.transform(holes)[:, 1] == 5.0)
     assert not model.impute_std(holes)[:, 1].any()
+
+
+def test_columns_of_one_name_are_named():
+    frame = pd.DataFrame(np.random.RandomState(0).randn(30, 4), columns=["a", "b", "a", "b"])
+    with pytest.raises(ValueError, match=r"same name: 'a', 'b'; rename or drop all but one"):
+        SubspaceImputer().fit(frame)
+    fitted = SubspaceImputer().fit(frame.iloc[:, :2])
+    with pytest.raises(ValueError, match=r"same name: 'a'"):
+        fitted.transform(frame.iloc[:, [0, 2]])

@@ -7,13 +7,13 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from sklearn.ensemble import ExtraTreesRegressor
 
-from polyspan.tables import forest_loops
+from polyspan import SubspaceImputer
+from polyspan.tables import filling, forest_loops
 from polyspan.tables.donors import Donors
-from polyspan.tables.draws import drawn_levels
-from polyspan.tables.encoding import Encoding
+from polyspan.tables.encoding import Encoding, Margin, level_probabilities
 from polyspan.tables.forests import Forest
-from polyspan.tables.margins import Margin, level_probabilities
-from polyspan.tables.stacking import RIDGE, simplex_weights
+from polyspan.tables.learning import RIDGE, simplex_weights
+from polyspan.tables.model import drawn_levels
 
 
 def test_scores_of_ranks_do_not_depend_on_the_scale():
@@ -141,3 +141,26 @@ def test_levels_are_drawn_as_often_as_they_are_probable():
     probabilities = np.tile([0.1, 0.6, 0.3], (5000, 1))
     drawn = drawn_levels(probabilities, np.random.default_rng(8).uniform(size=5000))
     assert_allclose(np.bincount(drawn.astype(int)) / 5000, [0.1, 0.6, 0.3], atol=0.03)
+
+
+def curved_or_flat(curved):
+    """A column is a square of another, or a sum of others with noise."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((260, 3))
+    last = X[:, 0] ** 2 if curved else X.sum(axis=1)
+    X = np.column_stack([X, last + 0.2 * rng.standard_normal(260)])
+    X[rng.rand(*X.shape) < 0.1] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("curved", [True, False])
+def test_trees_are_learned_from_large_tables_only_where_they_help(monkeypatch, curved):
+    """The model is bit for bit that of the option that the trial chooses."""
+    monkeypatch.setattr(filling, "TRIED_ROWS", 120)
+    X = curved_or_flat(curved)
+    found = SubspaceImputer().fit(X)
+    assert (found._model.trees is not None) == curved
+    if curved:
+        monkeypatch.setattr(filling, "TRIED_ROWS", 10_000)
+    expected = SubspaceImputer(method="auto" if curved else "subspaces").fit(X)
+    assert np.array_equal(found.transform(X), expected.transform(X))

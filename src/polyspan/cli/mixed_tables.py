@@ -29,7 +29,7 @@ from polyspan.cli.tables import (
 )
 from polyspan.tables import SubspaceImputer
 from polyspan.tables.features import TYPES
-from polyspan.tables.wanted_types import wanted_types
+from polyspan.tables.reading import wanted_types
 
 #: Why a column with a single value, other than a number, is not filled: a blank cell may mean the
 #: opposite.

@@ -9,16 +9,40 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from polyspan._optional import import_optional
-from polyspan.export.fitted import Exported
+from polyspan.arrays import to_numpy
+from polyspan.mixture.prediction import MixturePrediction
 
 # Runtimes of 2022 and later take these; nothing here needs newer operations.
 OPSET = 17
 IR_VERSION = 8
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A fitted model that is exported, and what surrounds it."""
+
+    model: Any
+    """A `LinearUnion` or a `MixturePrediction`."""
+    features: list[str] | None
+    """Names of the features, where the model was fitted to a table."""
+    steps: list[tuple[str, Any]]
+    """What the scalers of a pipeline do, one after the other."""
+
+    @property
+    def bases(self) -> np.ndarray:
+        """Bases, (n_subspaces, n_features, subspace_dim)."""
+        return to_numpy(self.model.bases_)
+
+    @property
+    def estimator(self) -> str:
+        """Name of the class."""
+        return type(self.model).__name__
 
 
 def onnx_bytes(fitted: Exported, version: str) -> bytes:
@@ -27,10 +51,8 @@ def onnx_bytes(fitted: Exported, version: str) -> bytes:
     graph = _Graph(fitted.bases.dtype)
     invalid = graph.invalid_rows("X")
     samples = _scaled(graph, fitted.steps)
-    compute = _mixture if fitted.family == "gaussians" else _linear
-    results = compute(graph, fitted, samples)
-    if not fitted.has_density:
-        results.pop("log_density", None)
+    compute = _mixture if isinstance(fitted.model, MixturePrediction) else _linear
+    results = compute(graph, fitted.model, samples)
     for name, found in results.items():
         if name == "labels":
             graph.result(name, "Where", invalid, graph.constant(np.int64(-1)), found)
@@ -121,14 +143,16 @@ def _row_norms(graph: _Graph, samples: str, norm: str) -> str:
     return graph.add("Where", tiny, graph.number(1.0), norms)
 
 
-def _linear(graph: _Graph, fitted: Exported, samples: str) -> dict[str, str]:
+def _linear(graph: _Graph, model: Any, samples: str) -> dict[str, str]:
     """Add labels and distances of a linear or affine model."""
-    bases, anchors = fitted.bases, fitted.arrays["ANCHORS"]
-    mean = fitted.arrays["MEAN"]
+    bases, mean = to_numpy(model.bases_), to_numpy(model.mean_)
+    anchors = getattr(model, "anchors_", None)
     centred = graph.add("Sub", samples, graph.number(mean, "mean"))
     about = graph.add("Unsqueeze", centred, graph.constant(np.array([0])))
     if anchors is not None:
-        about = graph.add("Sub", about, graph.number((anchors - mean)[:, None, :], "points"))
+        about = graph.add(
+            "Sub", about, graph.number((to_numpy(anchors) - mean)[:, None, :], "points")
+        )
     coordinates = graph.add("MatMul", about, graph.number(bases, "bases"))  # (L, n, s)
     turned = graph.number(np.swapaxes(bases, 1, 2), "bases_turned")
     residuals = graph.add("Sub", about, graph.add("MatMul", coordinates, turned))
@@ -141,14 +165,15 @@ def _linear(graph: _Graph, fitted: Exported, samples: str) -> dict[str, str]:
     return {"labels": labels, "distances": distances}
 
 
-def _mixture(graph: _Graph, fitted: Exported, samples: str) -> dict[str, str]:
+def _mixture(graph: _Graph, model: Any, samples: str) -> dict[str, str]:
     """Add labels, Mahalanobis distances, probabilities and log-densities of a mixture."""
-    names = ("BASES", "MEAN", "MEANS", "WEIGHTS", "VARIANCES", "NOISE")
-    arrays = {name: np.asarray(fitted.arrays[name], dtype=np.float64) for name in names}
-    bases, variances, noise = arrays["BASES"], arrays["VARIANCES"], arrays["NOISE"]
-    means = arrays["MEANS"] - arrays["MEAN"]
+    mean, means, bases, weights, variances, noise = (
+        to_numpy(getattr(model, name)).astype(np.float64)
+        for name in ("mean_", "means_", "bases_", "weights_", "variances_", "noise_variances_")
+    )
+    means = means - mean
     _, m, s = bases.shape
-    centred = graph.add("Sub", samples, graph.number(arrays["MEAN"], "mean"))
+    centred = graph.add("Sub", samples, graph.number(mean, "mean"))
     cross = graph.add("MatMul", centred, graph.number(2.0 * means.T, "means_turned"))
     norms = graph.add("Sub", graph.column(graph.squares(centred, axis=1)), cross)
     norms = graph.add("Add", norms, graph.number(np.sum(means * means, axis=1)))
@@ -169,7 +194,7 @@ def _mixture(graph: _Graph, fitted: Exported, samples: str) -> dict[str, str]:
         outside = graph.add("Max", norms, graph.number(0.0))
         squares = graph.add("Div", outside, graph.number(noise, "noise"))
     with np.errstate(divide="ignore"):
-        constant = np.log(arrays["WEIGHTS"])
+        constant = np.log(weights)
     logs = np.sum(np.log(variances + noise[:, None]), axis=1) + (m - s) * np.log(noise)
     constant = constant - 0.5 * (logs + m * math.log(2.0 * math.pi))
     halves = graph.add("Mul", squares, graph.number(0.5))
@@ -177,13 +202,16 @@ def _mixture(graph: _Graph, fitted: Exported, samples: str) -> dict[str, str]:
     top = graph.add("ReduceMax", joint, axes=[1], keepdims=1)
     powers = graph.add("Exp", graph.add("Sub", joint, top))
     total = graph.total(powers, axis=1, keepdims=True)
-    log_density = graph.add("Add", top, graph.add("Log", total))
-    return {
+    found = {
         "labels": graph.add("ArgMax", joint, axis=1, keepdims=0),
         "distances": graph.add("Sqrt", squares),
         "probabilities": graph.add("Div", powers, total),
-        "log_density": graph.add("Squeeze", log_density, graph.constant(np.array([1]))),
     }
+    if hasattr(model, "outlier_weight_"):  # the uniform part of their density is not exported
+        return found
+    log_density = graph.add("Add", top, graph.add("Log", total))
+    found["log_density"] = graph.add("Squeeze", log_density, graph.constant(np.array([1])))
+    return found
 
 
 def _model(onnx: Any, graph: _Graph, fitted: Exported, version: str) -> Any:

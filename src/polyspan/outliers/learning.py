@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.impute import KNNImputer
 
 from polyspan._sklearn import plain_settings
-from polyspan.mixture.filling import Scaling
 from polyspan.outliers.members import Member, learn_member, numbers_for
+from polyspan.tables.mixture_fill import Scaling
 
 # New rows are judged by members that each learn from all folds of the training rows but one.
 N_FOLDS = 5

@@ -1,9 +1,8 @@
-"""Figures of fitted models, results and missing entries: `pip install "polyspan[plot]"`."""
+"""Figures of fitted models and results: `pip install "polyspan[plot]"`."""
 
 from polyspan.plotting.basis_images import plot_basis_images
 from polyspan.plotting.comparison import plot_comparison
 from polyspan.plotting.loadings import plot_loadings
-from polyspan.plotting.missing import plot_missing
 from polyspan.plotting.partition import plot_partition
 from polyspan.plotting.residuals import plot_residuals
 from polyspan.plotting.samples import plot_samples
@@ -14,7 +13,6 @@ __all__ = [
     "plot_basis_images",
     "plot_comparison",
     "plot_loadings",
-    "plot_missing",
     "plot_partition",
     "plot_residuals",
     "plot_samples",

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyspan.saved_structure import estimators, kernels, streams, tables, transformers
+from polyspan.saved_structure import estimators, kernels, tables, transformers
 from polyspan.saved_structure.shapes import Shapes, StructureError
 
 __all__ = ["CHECKS", "StructureError", "check_structure"]
 
 #: What is checked of each type that a model file may hold.
 CHECKS: dict[type, Callable[[Any, Shapes], None]] = {
-    **streams.CHECKS, **kernels.CHECKS, **tables.CHECKS, **transformers.CHECKS,
+    **kernels.CHECKS,
+    **tables.CHECKS,
+    **transformers.CHECKS,
     **estimators.CHECKS,
-}  # fmt: skip
+}
 
 
 def check_structure(model: Any) -> None:

@@ -1,4 +1,4 @@
-"""The estimators of polyspan, and pipelines that end in one."""
+"""The estimators of polyspan, pipelines that end in one, and what linear models are made of."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from polyspan.saved_structure.kernels import members_and_coefs
 from polyspan.saved_structure.shapes import Shapes, StructureError
 from polyspan.saved_structure.tables import check_features
 from polyspan.saved_structure.transformers import check_names
+from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
 from polyspan.union.stream import Stream
 
@@ -35,6 +36,39 @@ NUMBERS = (
     "inertia_", "error_", "duality_gap_", "contradiction_", "offset_", "n_samples_seen_", "n_seen_",
     "held_out_error_", "outlier_weight_", "q_", "rank_",
 )  # fmt: skip
+
+
+def _memory(one: Memory, see: Shapes) -> None:
+    see.floats("reference", one.reference, "features")
+    see.floats("counts", one.counts, "subspaces")
+    see.floats("totals", one.totals, "subspaces", "features")
+    for k, rows in enumerate(see.several("factors", one.factors, "subspaces")):
+        see.floats(f"factors[{k}]", rows, None, "features")
+    see.number("squares", one.squares)
+    see.whole("rank", one.rank, 0, see["features"])
+
+
+def _stream(one: Stream, see: Shapes) -> None:
+    see.number("n_seen", one.n_seen, 0.0)
+    see.number("n_fitted", one.n_fitted, 0.0)
+    see.number("scale", one.scale, 0.0)
+    see.several("options", one.options, 4)
+    see.floats("sums", one.sums, "features")
+    see.floats("counts", one.counts, "features")
+    if one.first is not None:
+        see.floats("first", one.first, "rows", "features", finite=False)
+        if one.first_weights is not None:
+            see.floats("first_weights", one.first_weights, "rows")
+    if one.memory is not None or one.first is None:
+        if "subspaces" not in see.sizes:  # there are no bases yet
+            see.same("memory", one.memory, None)
+        see.part("memory", one.memory, Memory, **see.sizes)
+
+
+def _merge(one: Merge, see: Shapes) -> None:
+    see.text("kind", one.kind)
+    see.whole("n_left", one.n_left, 0, 2**31)
+    see.number("distance", one.distance)
 
 
 def _records(one: Any, see: Shapes, n_labels: int) -> None:
@@ -179,6 +213,9 @@ OTHERS: dict[type, Callable[[Any, Shapes], None]] = {
     baselines.KernelKMeans: _kernel_kmeans,
 }
 CHECKS: dict[type, Callable[[Any, Shapes], None]] = {
+    Memory: _memory,
+    Stream: _stream,
+    Merge: _merge,
     Pipeline: _pipeline,
     tables.SubspaceImputer: _imputer,
     **{

@@ -7,21 +7,19 @@ from typing import Any
 import numpy as np
 
 from polyspan.mixture import SubspaceMixture
-from polyspan.mixture.filling import Fill, Scaling
 from polyspan.outliers.learning import Columns, Ensemble
 from polyspan.outliers.members import Member
 from polyspan.saved_structure.shapes import Shapes, StructureError
 from polyspan.tables.column_types import ColumnType
 from polyspan.tables.components import Components
 from polyspan.tables.donors import Donors
-from polyspan.tables.encoding import Column, Encoding
+from polyspan.tables.encoding import Column, Encoding, Margin
 from polyspan.tables.features import DISCRETE, TYPES, Feature
 from polyspan.tables.filling import MOST_ROWS, SubspaceModel
-from polyspan.tables.forests import Forest
+from polyspan.tables.forests import Forest, SecondStage
 from polyspan.tables.gaussian import Gaussian
-from polyspan.tables.margins import Margin
+from polyspan.tables.mixture_fill import Fill, Scaling
 from polyspan.tables.model import TableModel
-from polyspan.tables.second_stage import SecondStage
 
 #: Letters of the name of a type.
 MOST_LETTERS = 200

@@ -1,4 +1,4 @@
-"""The columns of any table: what kind of values they hold, and which entries are missing."""
+"""The columns of a frame: what kind of values they hold, and which entries are missing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from polyspan._sklearn import is_pandas_na
-from polyspan.inputs import require_numpy
 from polyspan.tables.column_types import (
     NO_TYPE,
     ColumnType,
@@ -22,9 +20,6 @@ from polyspan.tables.column_types import (
     shared_type,
     zone_of_objects,
 )
-
-#: Kinds whose values have a mean: all others are compared by their categories.
-MEASURED = ("number", "integer", "boolean", "date", "duration")
 
 
 @dataclass(frozen=True)
@@ -53,27 +48,18 @@ class Values:
     """The observed values of one column as numbers."""
 
     kind: str
-    """One of `MEASURED`, or "category", "ordered category", "text", "other", "empty"."""
+    """"number", "integer", "boolean", "date", "duration", "category", "ordered category", "text",
+    "other" or "empty"."""
     numbers: np.ndarray
     """Measured values, or codes 0, 1, … of distinct ones."""
     n_distinct: int
 
 
-def columns_of(X: Any, user: str) -> Iterator[Entries]:
-    """Return the columns of an array, a list of rows, or a pandas or Polars frame.
-
-    `user` is the function whose argument X is, for messages.
-    """
-    for mark, how in (("__dask_graph__", "compute"), ("collect_schema", "collect")):
-        if hasattr(X, mark) and hasattr(X, how):
-            raise ValueError(f"{user} needs the table in memory, and X is lazy: pass X.{how}()")
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
+def columns_of(X: Any) -> Iterator[Entries]:
+    """Return the columns of a frame of pandas or Polars."""
+    if hasattr(X, "iloc"):
         return (_of_pandas(name, column) for name, column in X.items())
-    if hasattr(X, "get_columns"):
-        return (_of_polars(column) for column in X.get_columns())
-    require_numpy(user, X=X)
-    table = _as_table(X, user)
-    return (_of_array(j, table[:, j]) for j in range(table.shape[1]))
+    return (_of_polars(column) for column in X.get_columns())
 
 
 def values_of(entries: Entries) -> Values:
@@ -100,38 +86,6 @@ def _whole(numbers: np.ndarray) -> str:
     """Return "integer" for whole numbers: pandas turns them into floats where one is missing."""
     whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
     return "integer" if whole else "number"
-
-
-def _as_table(X: Any, user: str) -> np.ndarray:
-    """Return an array with two axes; rows of a list keep the types of their entries."""
-    if isinstance(X, np.ma.MaskedArray):
-        hidden, X = np.ma.getmaskarray(X), np.array(X.data, dtype=object)
-        X[hidden] = None
-    try:
-        table = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
-    except ValueError as error:
-        raise ValueError(
-            f"X cannot be read as a table ({error}): give rows of one length"
-        ) from error
-    if table.ndim != 2:
-        raise ValueError(
-            f"{user} needs a table with rows and columns, and X, a {type(X).__name__}, has shape "
-            f"{table.shape}: give rows of one length, of a sparse matrix X.toarray()"
-        )
-    return table
-
-
-def _of_array(name: int, column: np.ndarray) -> Entries:
-    kind = column.dtype.kind
-    if kind in "fc":
-        missing = np.isnan(column)
-    elif kind in "mM":
-        missing = np.isnat(column)
-    elif kind == "O":
-        missing = _missing_objects(column)
-    else:
-        missing = np.zeros(len(column), dtype=bool)
-    return Entries(name, missing, column[~missing])
 
 
 def _of_pandas(name: Any, column: Any) -> Entries:
@@ -202,17 +156,6 @@ def _plain_levels(levels: list[Any]) -> tuple[Any, ...]:
 def _objects(values: list[Any]) -> np.ndarray:
     """Return an array of objects, also of such that NumPy would take for rows."""
     return np.fromiter(values, dtype=object, count=len(values))
-
-
-def _missing_objects(column: np.ndarray) -> np.ndarray:
-    return np.fromiter((_is_missing(entry) for entry in column), dtype=bool, count=len(column))
-
-
-def _is_missing(entry: Any) -> bool:
-    if entry is None or is_pandas_na(entry):
-        return True
-    differs = entry != entry  # NaN and NaT only; an array in a cell answers with an array
-    return isinstance(differs, bool | np.bool_) and bool(differs)
 
 
 def kind_of(value: Any) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
-from polyspan.mixture.filling import Fill
-from polyspan.mixture.size_search import choose_fill, sizes_to_try
-from polyspan.tables.draws import draw_table, drawn_levels
 from polyspan.tables.encoding import Encoding, normalised
-from polyspan.tables.learning import fit_table
-from polyspan.tables.model import Predicted, TableModel
-from polyspan.tables.second_stage import N_TREES
+from polyspan.tables.forests import N_TREES
+from polyspan.tables.learning import fit_table, trees_gain
+from polyspan.tables.mixture_fill import Fill
+from polyspan.tables.mixture_sizes import choose_fill, sizes_to_try
+from polyspan.tables.model import Predicted, TableModel, draw_table, drawn_levels
 
 #: Smaller tables are left to the subspaces.
 LEAST_ROWS = 20
@@ -26,6 +26,8 @@ DENSE_WORK, EM_WORK = 2e8, 1.5e7
 FEW_COLUMNS = 30
 #: Bound on the work of trees, about 45 seconds, and rows that they need at least.
 TREE_WORK, LEAST_TREE_ROWS = 4e9, 500
+#: With twice as many rows it is tried on so many of them whether trees help.
+TRIED_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -121,11 +123,21 @@ def fit_model(
         return SubspaceModel(encoding, fill, np.full(len(encoding.columns), fill.error))
     tree_rows = affordable_tree_rows(min(n, MOST_ROWS), q, len(encoding.columns))
     trees = method == "auto" and tree_rows >= min(n, LEAST_TREE_ROWS)
-    rows = tree_rows if trees else min(n, MOST_PLAIN_ROWS)
     # Rows in a random order, so that the first of them are a sample.
-    chosen = _with_all_columns(table, rng.permutation(usable), rows)
-    em_rows = int(min(len(chosen), max(q * 20, EM_WORK / q**3)))
+    order = rng.permutation(usable)
+    if trees and tree_rows >= 2 * TRIED_ROWS:
+        tried = _with_all_columns(table, order, 2 * TRIED_ROWS)
+        # A generator of its own: where trees help, they are those of a fit without the trial.
+        own, most = copy.deepcopy(rng), _em_rows(TRIED_ROWS, q)
+        trees = trees_gain(table[tried], TRIED_ROWS, encoding, own, em_rows=most)
+    rows = tree_rows if trees else min(n, MOST_PLAIN_ROWS)
+    chosen = _with_all_columns(table, order, rows)
+    em_rows = _em_rows(len(chosen), q)
     return fit_table(table[chosen], encoding, rng, em_rows=em_rows, trees=trees, tick=tick)
+
+
+def _em_rows(n_rows: int, n_encoded: int) -> int:
+    return int(min(n_rows, max(n_encoded * 20, EM_WORK / n_encoded**3)))
 
 
 def affordable_tree_rows(n_rows: int, n_encoded: int, n_columns: int) -> int:

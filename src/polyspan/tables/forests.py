@@ -1,7 +1,13 @@
-"""Forests of scikit-learn as plain arrays, which a model file may hold, and their predictions."""
+"""Forests of scikit-learn as plain arrays, and a second stage of them on what Gaussians expect.
+
+Column j is predicted from the other columns, whose holes are filled by what is expected without
+column j. So the trees see of an observed entry what they will see of a missing one. Two rounds:
+forests of the first improve the fills for those of the second, which give the prediction.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +15,21 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
 from polyspan._sklearn import plain_settings
+from polyspan.tables.encoding import Encoding
+from polyspan.tables.gaussian import Conditionals
 
 #: Standardised features and targets are rounded to these. Sums of targets are then exact, so that
 #: splits that are equally good are chosen alike, whatever the units of the table.
 GRID, TARGET_GRID = 2.0**-16, 2.0**-20
+#: Trees and smallest leaf of the first round.
+FIRST_TREES, FIRST_LEAF = 30, 1
+#: Parts of the rows, trees that are learned without each, and smallest leaf of the second round.
+N_PARTS, PART_TREES, PART_LEAF = 5, 10, 2
+#: Parts of the rows where it is tried whether trees help.
+TRIED_PARTS = 2
+#: With more rows than this leaves grow, so that trees do not.
+FINE_ROWS = 2000
+N_TREES = FIRST_TREES + N_PARTS * PART_TREES
 
 
 @dataclass(frozen=True)
@@ -99,3 +116,130 @@ def _rounded_down(thresholds: np.ndarray) -> np.ndarray:
     rounded = thresholds.astype(np.float32)
     above = rounded.astype(np.float64) > thresholds
     return np.where(above, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class SecondStage:
+    """Forests for every column."""
+
+    first: tuple[Forest, ...]
+    second: tuple[Forest, ...]
+
+
+def features(
+    j: int, fills: np.ndarray, linear: np.ndarray, latents: np.ndarray, encoding: Encoding
+) -> np.ndarray:
+    """Return what the trees of column j see: fills, with what the Gaussians expect of j itself."""
+    column = encoding.columns[j]
+    out = fills.copy()
+    out[:, column.block] = linear[:, column.block]
+    if column.margin is None:
+        return out
+    return np.hstack([out, latents[:, column.block]])
+
+
+def round_one(
+    forests: tuple[Forest, ...],
+    fills: np.ndarray,
+    latents: np.ndarray,
+    encoding: Encoding,
+    missing: np.ndarray,
+) -> np.ndarray:
+    """Return fills in which the missing entries are predicted by forests.
+
+    Parameters
+    ----------
+    fills, latents : ndarray of shape (n_samples, n_encoded)
+        Observed entries, and what the Gaussians of both scales expect of the others.
+    missing : ndarray of bool, of the same shape
+    """
+    out = fills.copy()
+    for k, column in enumerate(encoding.columns):
+        rows = np.flatnonzero(missing[:, column.start])
+        if len(rows):
+            seen = features(k, fills[rows], fills[rows], latents[rows], encoding)
+            found = forests[k].predict(seen)
+            out[rows, column.block] = encoding.to_standardised(k, found)
+    return out
+
+
+def fit_second_stage(
+    encoding: Encoding,
+    targets: list[np.ndarray],
+    linear: Conditionals,
+    scores: Conditionals,
+    rng: np.random.RandomState,
+    tick: Callable[[], None],
+) -> tuple[SecondStage, list[np.ndarray]]:
+    """Learn forests; return them, and predictions of observed entries by trees without these.
+
+    Parameters
+    ----------
+    targets : list of arrays of shape (n_samples, n_outputs)
+        For each column; rows in which it is missing are not used.
+    linear, scores : Conditionals
+        What the Gaussians of the standardised columns and of their scores expect.
+    """
+    observed = [linear.observed[:, column.start] for column in encoding.columns]
+    first = []
+    for j, column in enumerate(encoding.columns):
+        rows = observed[j]
+        fills = linear.fills_without(column.block)
+        seen = features(j, fills, linear.expected, scores.expected, encoding)[rows]
+        leaf = _leaf(FIRST_LEAF, int(rows.sum()))
+        seed = rng.randint(2**31 - 1)
+        first.append(Forest.fit(seen, targets[j][rows], FIRST_TREES, leaf, seed))
+        tick()
+    second, predictions = [], []
+    for j, column in enumerate(encoding.columns):
+        fills = linear.fills_without(column.block)
+        latents = scores.fills_without(column.block)
+        missing = ~linear.observed
+        missing[:, column.block] = False  # it is the target: what is expected of it stays
+        improved = round_one(tuple(first), fills, latents, encoding, missing)
+        seen = features(j, improved, linear.expected, scores.expected, encoding)
+        forest, found = _without_each_part(seen, targets[j], np.flatnonzero(observed[j]), rng)
+        second.append(forest)
+        predictions.append(found)
+        tick()
+    return SecondStage(tuple(first), tuple(second)), predictions
+
+
+def try_forest(
+    encoding: Encoding,
+    j: int,
+    targets: np.ndarray,
+    linear: Conditionals,
+    scores: Conditionals,
+    rng: np.random.RandomState,
+) -> np.ndarray:
+    """Predict observed entries of column j by a single round of few trees without their rows."""
+    block = encoding.columns[j].block
+    seen = features(j, linear.fills_without(block), linear.expected, scores.expected, encoding)
+    rows = np.flatnonzero(linear.observed[:, block.start])
+    return _without_each_part(seen, targets, rows, rng, TRIED_PARTS)[1]
+
+
+def _without_each_part(
+    seen: np.ndarray,
+    targets: np.ndarray,
+    rows: np.ndarray,
+    rng: np.random.RandomState,
+    most_parts: int = N_PARTS,
+) -> tuple[Forest, np.ndarray]:
+    """Learn a forest without each part of the rows, and predict that part."""
+    found = np.zeros_like(targets)
+    n_parts = min(most_parts, len(rows))
+    parts = rng.permutation(len(rows)) % n_parts
+    forests = []
+    for part in range(n_parts):
+        others, own = rows[parts != part], rows[parts == part]
+        leaf = _leaf(PART_LEAF, len(others))
+        seed = rng.randint(2**31 - 1)
+        forests.append(Forest.fit(seen[others], targets[others], PART_TREES, leaf, seed))
+        found[own] = forests[-1].predict(seen[own])
+    return Forest.joined(forests), found
+
+
+def _leaf(least: int, n_rows: int) -> int:
+    return max(least, least * n_rows // FINE_ROWS)

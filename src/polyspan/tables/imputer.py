@@ -15,10 +15,9 @@ from polyspan.progress import FitProgress
 from polyspan.tables.features import AS_ASKED, Feature
 from polyspan.tables.filling import fit_model
 from polyspan.tables.frames import is_frame
-from polyspan.tables.left_out import warn_about_empty
 from polyspan.tables.model import TableModel
 from polyspan.tables.reading import Table, read_table, takes_nan
-from polyspan.tables.results import ImputerResults
+from polyspan.tables.results import ImputerResults, warn_about_empty
 
 #: A column whose entries are predicted no better than this, relative to its mean or to its
 #: frequencies, is named in a warning.
@@ -83,7 +82,6 @@ class SubspaceImputer(ImputerResults):
 
     See Also
     --------
-    missing_summary : what is missing, and where.
     pool_estimates : one estimate from several filled tables.
     SubspaceMixture : the mixture, with all its settings.
 

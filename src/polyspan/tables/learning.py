@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 
 from polyspan.tables.components import Components, fit_components, n_components
 from polyspan.tables.donors import Donors
 from polyspan.tables.encoding import Encoding
+from polyspan.tables.forests import fit_second_stage, try_forest
 from polyspan.tables.gaussian import Conditionals, Gaussian, conditionals, fit_gaussian
 from polyspan.tables.model import Expected, TableModel
-from polyspan.tables.second_stage import fit_second_stage
-from polyspan.tables.stacking import stack_weights
 
 #: Observed entries are predicted by Gaussians that were learned without their rows, in so many
 #: parts; with more rows than this number per column the rows hardly matter.
@@ -29,8 +29,21 @@ MOST_SEVERAL, N_SEVERAL_PARTS = 18, 3
 SEVERAL_WORK = 4e6
 #: They are kept if their squared error is at most this many times that of one Gaussian.
 NOT_MUCH_WORSE = 1.05
+#: Trees are learned from all rows if those of a sample lower the error of a column by this part.
+#: On made-up tables it was at most .002 where rows are near subspaces, and .017 or more where a
+#: column is a curved function of others.
+LEAST_GAIN = 0.005
 #: Rows that are kept to draw Gaussians from.
 MOST_KEPT = 2000
+#: The weights of a column are drawn to those of the whole table, as if so many of its entries had
+#: asked for them.
+RIDGE = 5.0
+#: The weights of the whole table are drawn to 0, the mean of the columns, by so many entries.
+COMMON_RIDGE = 20.0
+#: A gain over the whole table of two standard errors, which is this squared, may be chance.
+DOUBT = 4.0
+#: Errors are cut here for that, in units of the root mean squared error of the mean.
+FAR_OUT = 4.0
 
 
 def fit_table(
@@ -65,10 +78,7 @@ def fit_table(
     )
     expected = Expected(by_linear, by_ranks, several)
     tick()
-    targets = [
-        column.targets(entries, standardised[:, column.start])
-        for entries, column in zip(table.T, encoding.columns, strict=True)
-    ]
+    targets = _targets(table, standardised, encoding)
     stage, by_trees = None, None
     if trees:
         stage, by_trees = fit_second_stage(encoding, targets, by_linear, by_ranks, rng, tick)
@@ -86,6 +96,61 @@ def fit_table(
         n_rows=min(len(table), MORE_ROWS * em_rows),
         n_table_rows=len(table),
     )
+
+
+def trees_gain(
+    table: np.ndarray,
+    n_tried: int,
+    encoding: Encoding,
+    rng: np.random.RandomState,
+    *,
+    em_rows: int,
+) -> bool:
+    """Tell whether trees predict a column of the first rows better than Gaussians of the others.
+
+    One round of few trees predicts rows that it has not seen. It has to lower the error of one
+    column.
+    """
+    standardised = encoding.standardised(table)
+    scores = encoding.scores(table, standardised)
+    if np.isnan(table[n_tried:]).all(axis=0).any():
+        return True  # not known
+    learned = [fit_gaussian(Z[n_tried:][:em_rows]) for Z in (standardised, scores)]
+    linear, ranks = (
+        conditionals(Z[:n_tried], one, encoding.blocks)
+        for Z, one in zip((standardised, scores), learned, strict=True)
+    )
+    several, n_rows = None, int(min(em_rows, SEVERAL_WORK / standardised.shape[1] ** 3))
+    if standardised.shape[1] <= MOST_SEVERAL and n_components(n_rows) > 1:
+        others = standardised[n_tried:][:n_rows]
+        found = fit_components(others, learned[0], n_components(n_rows), rng)
+        several = found.expect(standardised[:n_tried], encoding)
+    expected = Expected(linear, ranks, several)
+    for j, target in enumerate(_targets(table[:n_tried], standardised[:n_tried], encoding)):
+        rows = np.flatnonzero(~np.isnan(table[:n_tried, j]))
+        own = expected.members(j, rows, encoding)
+        by_trees = try_forest(encoding, j, target, linear, ranks, rng)
+        without, with_trees = (
+            _error_of(np.stack(members, axis=-1), target[rows], encoding.centre(j))
+            for members in (own, [*own, by_trees[rows]])
+        )
+        if with_trees < (1.0 - LEAST_GAIN) * without:
+            return True
+    return False
+
+
+def _error_of(members: np.ndarray, truth: np.ndarray, centre: np.ndarray) -> float:
+    """Return the relative error of one column by the best weights of its members."""
+    weights = stack_weights([members], [truth], [centre])[0]
+    return _relative_error(members @ weights + (1.0 - weights.sum()) * centre, truth, centre)
+
+
+def _targets(table: np.ndarray, standardised: np.ndarray, encoding: Encoding) -> list[np.ndarray]:
+    """Return what is predicted of every column."""
+    return [
+        column.targets(entries, standardised[:, column.start])
+        for entries, column in zip(table.T, encoding.columns, strict=True)
+    ]
 
 
 def _fit_gaussian(Z: np.ndarray, em_rows: int) -> Gaussian:
@@ -193,3 +258,80 @@ def _relative_error(stacked: np.ndarray, truth: np.ndarray, centre: np.ndarray) 
     left = float(np.mean(np.sum((stacked - truth) ** 2, axis=1)))
     whole = float(np.mean(np.sum((truth - centre) ** 2, axis=1)))
     return float(np.sqrt(left / whole)) if whole > 0 else 0.0
+
+
+def stack_weights(
+    members: list[np.ndarray], targets: list[np.ndarray], centres: list[np.ndarray]
+) -> np.ndarray:
+    """Return the weights of the members for every column, by least squares.
+
+    What is left to 1 is the weight of the mean of the column, or of its frequencies.
+
+    Parameters
+    ----------
+    members : list of arrays of shape (n_j, n_outputs_j, n_members), one per column
+        Predictions of observed entries that have not seen them.
+    targets : list of arrays of shape (n_j, n_outputs_j)
+    centres : list of arrays of shape (n_outputs_j,)
+        Prediction without any member.
+    """
+    grams, sides = [], []
+    for found, truth, centre in zip(members, targets, centres, strict=True):
+        n_members = found.shape[2]
+        away = (found - centre[:, None]).reshape(-1, n_members)
+        # A column counts by its own variance, whatever the number of its levels.
+        unit = float(np.mean(np.sum((truth - centre) ** 2, axis=1))) or 1.0
+        grams.append(away.T @ away / unit)
+        sides.append(away.T @ (truth - centre).ravel() / unit)
+    n_members = members[0].shape[2]
+    common = simplex_weights(sum(grams), sum(sides), np.zeros(n_members), COMMON_RIDGE)
+    weights = np.array(
+        [simplex_weights(*one, common, RIDGE) for one in zip(grams, sides, strict=True)]
+    )
+    gains = [_gains(*one) for one in zip(members, targets, centres, weights, strict=True)]
+    return weights * _certainty(np.concatenate(gains))
+
+
+def _gains(
+    found: np.ndarray, truth: np.ndarray, centre: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return by how much the squared error of each entry is below that of the centre."""
+    stacked = centre + (found - centre[:, None]) @ weights
+    whole, left = (np.sum((truth - one) ** 2, axis=1) for one in (centre, stacked))
+    # A few entries far out would decide alone whether a gain is chance.
+    most = FAR_OUT**2 * float(whole.mean()) or 1.0
+    return np.asarray(np.minimum(whole, most) - np.minimum(left, most)) / most
+
+
+def _certainty(gains: np.ndarray) -> float:
+    """Return a factor of the weights, from 0 where a gain may be chance to 1 where it is none."""
+    mean, spread = float(gains.mean()), float(gains.std())
+    if mean <= 0:
+        return 0.0
+    error = spread / np.sqrt(len(gains))  # standard error of the mean
+    return float(max(0.0, 1.0 - DOUBT * (error / mean) ** 2))
+
+
+def simplex_weights(
+    gram: np.ndarray, side: np.ndarray, centre: np.ndarray, ridge: float
+) -> np.ndarray:
+    """Minimise wᵀGw - 2bᵀw + ridge ‖w - centre‖² over w ≥ 0 with sum at most 1.
+
+    There are three or four weights, so all sets of those that are not 0 are tried.
+    """
+    n = len(side)
+    gram, side = gram + ridge * np.eye(n), side + ridge * centre
+    best, least = np.zeros(n), 0.0
+    for size in range(1, n + 1):
+        for chosen in combinations(range(n), size):
+            some = list(chosen)
+            system = gram[np.ix_(some, some)]
+            found = np.linalg.solve(system, side[some])
+            if found.sum() > 1.0:
+                step = np.linalg.solve(system, np.ones(size))
+                found = found - (found.sum() - 1.0) / step.sum() * step
+            value = float(found @ system @ found - 2.0 * found @ side[some])
+            if (found >= 0).all() and value < least:
+                best, least = np.zeros(n), value
+                best[some] = found
+    return best

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,12 +13,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import FLOAT_DTYPES, validate_data
 
 from polyspan._sklearn import get_mask, is_pandas_na, is_scalar_nan
-from polyspan.checks import refuse_lazy
+from polyspan.checks import first_ten, refuse_lazy
 from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
 from polyspan.tables.column_values import Entries, columns_of
-from polyspan.tables.features import DISCRETE, Feature, feature_of
+from polyspan.tables.features import DISCRETE, TYPES, Feature, feature_of
 from polyspan.tables.frames import in_zones_of_fit, is_frame
-from polyspan.tables.wanted_types import wanted_types
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,12 @@ def _plain_number(entries: Entries) -> Feature:
 
 
 def _read_frame(model: Any, X: Any, reset: bool) -> Table:
+    seen = Counter(X.columns)
+    twice = [repr(name) for name, count in seen.items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"columns of X have the same name: {first_ten(twice)}; rename or drop all but one"
+        )
     validate_data(model, X, reset=reset, skip_check_array=True)
     if X.shape[0] < 1 or X.shape[1] < 1:
         raise ValueError(
@@ -144,8 +152,7 @@ def _read_frame(model: Any, X: Any, reset: bool) -> Table:
         )
     features = None if reset else model._features
     read = X if features is None else in_zones_of_fit(X, features)
-    columns = columns_of(read, type(model).__name__)
-    entries = [_marked(one, model.missing_values) for one in columns]
+    entries = [_marked(one, model.missing_values) for one in columns_of(read)]
     if features is None:
         names = [one.name for one in entries]
         wanted = wanted_types(model.feature_types, names)
@@ -206,3 +213,47 @@ def _nan_for_none(X: Any) -> Any:
         empty = np.frompyfunc(lambda entry: entry is None or is_pandas_na(entry), 1, 1)(table)
         return np.where(np.asarray(empty, dtype=bool), np.nan, table)
     return X
+
+
+def wanted_types(feature_types: Any, names: Sequence[Any]) -> list[str | None]:
+    """Return what `feature_types` says of every column; None where the values decide.
+
+    Parameters
+    ----------
+    feature_types : "auto", mapping from names or positions to types, or list of types
+    """
+    if isinstance(feature_types, str) and feature_types == "auto":
+        return [None] * len(names)
+    if isinstance(feature_types, Mapping):
+        wanted: list[str | None] = [None] * len(names)
+        places = {name: j for j, name in enumerate(names)}
+        for key, kind in feature_types.items():
+            j = _place(key, places)
+            if not 0 <= j < len(names):
+                raise ValueError(
+                    f"feature_types names column {key!r}, which X does not have: its columns are "
+                    f"{', '.join(map(repr, list(names)[:10]))}"
+                )
+            wanted[j] = kind
+    else:
+        wanted = list(feature_types)
+        if len(wanted) != len(names):
+            raise ValueError(
+                f"feature_types has {len(wanted)} entries and X {len(names)} columns: give one for "
+                "each, or a dict for some"
+            )
+    for name, kind in zip(names, wanted, strict=True):
+        if kind not in (None, "auto", *TYPES):
+            raise ValueError(
+                f"feature_types says {kind!r} of column {name!r}: need one of {', '.join(TYPES)} "
+                "or auto"
+            )
+    return [None if kind == "auto" else kind for kind in wanted]
+
+
+def _place(key: Any, places: Mapping[Any, int]) -> int:
+    """Return the position of a column by its name, or its position; -1 where there is none."""
+    is_truth = isinstance(key, bool | np.bool_)
+    if is_truth and not any(isinstance(name, bool) for name in places):
+        return -1  # True is equal to 1, and no name of column 1
+    return places.get(key, int(key) if isinstance(key, Integral) else -1)

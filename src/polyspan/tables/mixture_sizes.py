@@ -11,11 +11,11 @@ from polyspan.mixture._solve.em import run_em, run_sparse_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.masked import MaskedSamples
 from polyspan.mixture._solve.noise import Shrinkage
-from polyspan.mixture.filling import Fill, Scaling
 from polyspan.mixture.fitted import fitted_attributes, gaussians_of, posterior_means
 from polyspan.mixture.mixture import SubspaceMixture
 from polyspan.mixture.problem import Problem
 from polyspan.mixture.starts import annealed_start, fit_pooled
+from polyspan.tables.mixture_fill import Fill, Scaling
 
 # Fraction of the observed entries that is hidden to compare sizes.
 HIDDEN_FRACTION = 0.1
