@@ -12,7 +12,7 @@ ROOT = Path(polyspan.__file__).parent
 LAYERS = [
     "_interrupts", "_pools", "_bars_drawn", "_bars", "_sklearn", "arrays", "inputs", "geometry",
     "metrics", "datasets", "files", "checks", "progress", "callbacks", "summaries", "data",
-    "union", "batch", "kernel", "kernels",
+    "graphs", "union", "batch", "kernel", "kernels",
     "mixture", "tables", "outliers", "model_selection", "baselines", "clustering", "images",
     "plotting", "compare", "saved_types", "saved_structure", "saved_archive", "persistence",
     "export", "cli",

@@ -110,6 +110,21 @@ def one_hot(labels: Array, n: int, dtype: Any) -> Array:
     return xp.astype(labels[..., None] == every, dtype)
 
 
+def unit_rows(a: Array) -> Array:
+    """Scale every row to norm 1; rows of zeros stay as they are.
+
+    Rows whose squares would leave the range of the dtype are first divided by their largest entry.
+    """
+    xp = namespace(a)
+    largest = xp.max(xp.abs(a), axis=1, keepdims=True)
+    safe = float(xp.finfo(a.dtype).smallest_normal) ** 0.25
+    extreme = (largest > 0) & ((largest < safe) | (largest > 1.0 / safe))
+    if bool(xp.any(extreme)):
+        a = a / xp.where(extreme, largest, xp.ones_like(largest))
+    norms = xp.linalg.vector_norm(a, axis=1, keepdims=True)
+    return a / xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
 def members_of(labels: Array, n: int) -> list[Array]:
     """Return, for every label 0, 1, …, n-1, the indices of its samples."""
     xp = namespace(labels)

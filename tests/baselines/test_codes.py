@@ -16,8 +16,13 @@ from polyspan.baselines.base import (
     spectral_labels,
     symmetric_affinity,
 )
-from polyspan.baselines.lasso import lasso_codes, omp_codes
-from polyspan.baselines.sparse import duality_gaps, residual_squares, two_step_weights
+from polyspan.baselines.sparse import (
+    duality_gaps,
+    lasso_codes,
+    omp_codes,
+    residual_squares,
+    two_step_weights,
+)
 
 
 def samples(seed, n=20, m=8):

@@ -12,8 +12,8 @@ from polyspan.clustering import coordinates as coordinates_module
 from polyspan.clustering import subspace_clustering as module
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.exemplars import Exemplars, extend
-from polyspan.clustering.spectra import leading_spectrum
 from polyspan.datasets import make_union_of_subspaces
+from polyspan.graphs.spectra import leading_spectrum
 from polyspan.metrics import clustering_error
 from support import require_torch
 

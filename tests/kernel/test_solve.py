@@ -14,6 +14,7 @@ from sklearn.preprocessing import KernelCenterer
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import literal_kernel
 from polyspan.geometry import draw_bases, pairwise_subspace_distances
+from polyspan.graphs.edges import neighbour_graph
 from polyspan.kernel._solve.alternation import (
     KernelRules,
     alternate,
@@ -29,7 +30,7 @@ from polyspan.kernel._solve.leave_one_out import (
 )
 from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop, squared_distance
 from polyspan.kernel.functions import Kernel, feature_distances
-from polyspan.kernel.starts import neighbour_graph, spectral_labels
+from polyspan.kernel.plan import spectral_labels
 from polyspan.union._solve.shape import ObjectiveWeights
 
 

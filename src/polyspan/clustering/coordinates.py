@@ -140,13 +140,6 @@ def scaled_samples(X: np.ndarray) -> np.ndarray:
     return in_range(np.asarray(X, dtype=np.float64))
 
 
-def unit_rows(a: Array) -> Array:
-    """Scale every row to norm 1; rows of zeros stay as they are."""
-    xp = namespace(a)
-    norms = xp.linalg.vector_norm(a, axis=1, keepdims=True)
-    return a / xp.where(norms > 0, norms, xp.ones_like(norms))
-
-
 def move_attributes(model: Any, like: Array) -> None:
     """Move the arrays that a model has learned to the namespace and device of its samples."""
     if is_numpy(like):

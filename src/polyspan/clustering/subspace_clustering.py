@@ -17,10 +17,14 @@ from polyspan.clustering.consensus import Member, agreement, cluster_graphs, mem
 from polyspan.clustering.coordinates import Coordinates, move_attributes, scaled_samples
 from polyspan.clustering.decision import Judge, Partition, best_rung, decide
 from polyspan.clustering.dimensions import beyond_chance, subspaces_of
-from polyspan.clustering.duplicates import distinct_samples, with_copies
-from polyspan.clustering.exemplars import Exemplars, extend
-from polyspan.clustering.members import EXTRA, member_graphs, most_members
-from polyspan.clustering.number import candidate_graphs, evidence
+from polyspan.clustering.exemplars import Exemplars, distinct_samples, extend, with_copies
+from polyspan.clustering.graphs import (
+    EXTRA,
+    candidate_graphs,
+    evidence,
+    member_graphs,
+    most_members,
+)
 from polyspan.clustering.summary import Fitted, short_summary, summarise
 from polyspan.clustering.verdict import UNSURE, complaints, verdict
 from polyspan.progress import FitProgress

@@ -1,4 +1,4 @@
-"""Helpers of several loaders: gray pixels of a file, rows of norm 1, checks of integers."""
+"""Helpers of several loaders: gray pixels of a file, checks of integers."""
 
 from __future__ import annotations
 
@@ -49,20 +49,6 @@ def read_gray(path: str | os.PathLike[str]) -> np.ndarray:
         if error.errno is not None:  # the file system's own message: no such file, no permission
             raise
         raise ValueError(f"{path} is an incomplete image: {error}") from error
-
-
-def unit_rows(X: np.ndarray) -> np.ndarray:
-    """Return X with every row scaled to norm 1; rows of zeros stay as they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from polyspan.datasets.pixels import unit_rows
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    return np.asarray(X / np.where(norms > 0, norms, 1))
 
 
 def whole_numbers(given: Any) -> tuple[int, ...]:

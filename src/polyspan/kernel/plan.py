@@ -9,11 +9,12 @@ import numpy as np
 
 from polyspan.arrays import Array, to_numpy
 from polyspan.checks import warn_user
+from polyspan.graphs.edges import neighbour_graph
+from polyspan.graphs.spectra import cluster_graph
 from polyspan.inputs import as_dispatched
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
 from polyspan.kernel.functions import feature_distances
-from polyspan.kernel.starts import spectral_labels
 
 if TYPE_CHECKING:
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
@@ -65,6 +66,29 @@ class Plan:
                 chances = sample_weights / sample_weights.sum()
             seeds = rng.choice(G.shape[0], self.n_subspaces, replace=False, p=chances)
         return gkiop(G, self.n_subspaces, size, seeds, floor=floor)
+
+
+def spectral_labels(
+    distances: np.ndarray,
+    n_clusters: int,
+    n_neighbors: int,
+    seed: int,
+    sample_weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Cluster samples by the leading eigenvectors of their graph, rows scaled to norm 1.
+
+    Parameters
+    ----------
+    distances : array of shape (n_samples, n_samples)
+    sample_weights : array of shape (n_samples,), default=None
+        A sample stands for so many nodes with the same edges.
+    """
+    if n_clusters == 1:
+        return np.zeros(len(distances), dtype=np.int64)
+    if n_clusters >= len(distances):
+        return np.arange(len(distances))
+    graph = neighbour_graph(distances, n_neighbors)
+    return cluster_graph(graph, n_clusters, seed, sample_weights=sample_weights)
 
 
 def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int, kept: np.ndarray | None = None) -> Plan:

@@ -21,6 +21,7 @@ from polyspan.arrays import (
     sum_of_squares,
     to_numpy,
     transpose,
+    unit_rows,
     zeros,
 )
 from polyspan.data.missing import find_patterns
@@ -156,8 +157,7 @@ def components_around_seeds(
     X, xp = samples.values, namespace(samples.values)
     linear = not samples.affine
     if linear:
-        norms = xp.linalg.vector_norm(X, axis=1, keepdims=True)
-        X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
+        X = unit_rows(X)
     weights = samples.row_weights.weights
     weights = None if weights is None else to_numpy(weights)
     with plain_settings():

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import NearestNeighbors
 
+from polyspan.arrays import unit_rows
 from polyspan.clustering import neighbours
-from polyspan.clustering.coordinates import unit_rows
-from polyspan.clustering.neighbours import among_all, nearest_distances, nearest_rows
+from polyspan.graphs.nearest import among_all, nearest_distances, nearest_rows
 
 
 @pytest.fixture(name="Q")

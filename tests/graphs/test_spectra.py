@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from polyspan import MCKUSaL
 from polyspan.baselines import RobustSparseSubspaceClustering
-from polyspan.kernel.starts import cluster_graph, graph_embedding
+from polyspan.graphs.spectra import cluster_graph, graph_embedding
 from polyspan.metrics import clustering_error
 
 PARTS = np.repeat([0, 1, 2], 40)
