@@ -227,6 +227,11 @@ def row_slices(n: int, size: int) -> list[slice]:
     return [slice(start, min(n, start + size)) for start in range(0, n, size)]
 
 
+def some_rows(n: int, most: int, rng: np.random.RandomState) -> np.ndarray:
+    """Return the indices of all rows, or of so many of them, drawn at random, in their order."""
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
 def pass_work(n_samples: int, n_features: int, n_columns: int) -> float:
     """Return the floating-point operations of one product of all rows with n_columns vectors."""
     return 2.0 * n_samples * n_features * n_columns

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
-from polyspan.clustering.number import candidate_graphs, evidence
 
 from polyspan.arrays import unit_rows
 from polyspan.clustering.consensus import (
@@ -18,7 +17,13 @@ from polyspan.clustering.consensus import (
 )
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.decision import leave_one_out, paired_t
-from polyspan.clustering.graphs import Named, proximity_graphs, subspace_graphs
+from polyspan.clustering.graphs import (
+    Named,
+    candidate_graphs,
+    evidence,
+    proximity_graphs,
+    subspace_graphs,
+)
 from polyspan.graphs.spectra import leading_spectrum
 
 LABELS = np.repeat(np.arange(3), (20, 30, 25))

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from polyspan.clustering.members import EXTRA
 from sklearn.base import clone
 
 from polyspan import SubspaceClustering
 from polyspan.clustering import subspace_clustering
+from polyspan.clustering.graphs import EXTRA
 from polyspan.geometry import subspace_distance
 from polyspan.metrics import clustering_error
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from polyspan._sklearn import Interval
-from polyspan.arrays import chunk_rows, row_slices
+from polyspan.arrays import chunk_rows, row_slices, some_rows
 from polyspan.baselines.base import GraphClustering
 from polyspan.checks import warn_unconverged
 from polyspan.graphs.edges import symmetric_affinity
@@ -204,8 +204,7 @@ class ElasticNetSubspaceClustering(GraphClustering):
         X = np.ascontiguousarray(X, dtype=np.float64)
         exemplars = None
         if self.n_exemplars is not None and self.n_exemplars < len(X):
-            rng = np.random.RandomState(seed)
-            exemplars = np.sort(rng.choice(len(X), self.n_exemplars, replace=False))
+            exemplars = some_rows(len(X), self.n_exemplars, np.random.RandomState(seed))
         codes, failed = elastic_net_codes(
             X, self.gamma, self.l1_ratio, nonnegative=self.nonnegative, exemplars=exemplars
         )

@@ -13,7 +13,7 @@ from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed
 from polyspan.data.weights import check_weights
 from polyspan.kernel._solve.alternation import KernelRules
-from polyspan.kernel.fitting import Data, run_starts, store, warn_about, weighted_data
+from polyspan.kernel.fitting import Data, learn, weighted_data
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.mckusal import MCKUSaL
@@ -21,7 +21,6 @@ from polyspan.kernel.plan import Plan, check_sizes
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.robust import RobustMCKUSaL, incomplete_problem
 from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
-from polyspan.progress import FitProgress
 
 # How many numbers of components to try, in a geometric sequence.
 N_SIZES = 24
@@ -36,11 +35,7 @@ def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
 
 def _learn(model: KernelUnion, data: Data, y: Any, problem: GramProblem, plan: Plan) -> None:
     """Find the subspace, for which no random numbers are needed, and store it."""
-    progress = FitProgress(model, data.X, y, plan.n_starts, problem.max_steps(plan))
-    runs = run_starts(problem, plan, np.random.RandomState(0), progress)
-    best = store(model, data, problem, runs)
-    progress.end()
-    warn_about(best, plan)
+    learn(model, data, y, problem, plan, np.random.RandomState(0))
     model.n_iter_ = 1
 
 

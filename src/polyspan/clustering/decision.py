@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyspan.arrays import some_rows
 from polyspan.clustering.consensus import (
     CLEAR_GAP,
     Member,
@@ -71,7 +72,7 @@ class Judge:
     def of(cls, coordinates: Coordinates, n_clusters: int) -> Judge:
         """Take the coordinates that hold nearly all of the energy."""
         r = coordinates.rank_at(ENERGY)
-        rows = some_rows(len(coordinates.U), MOST_JUDGED, coordinates.seed)
+        rows = some_rows(len(coordinates.U), MOST_JUDGED, np.random.RandomState(coordinates.seed))
         return cls(coordinates.U[rows, :r] * coordinates.S[:r], n_clusters, rows)
 
     def residuals(self, labels: np.ndarray, dim: int) -> np.ndarray:
@@ -103,13 +104,6 @@ def paired_t(current: np.ndarray, other: np.ndarray) -> float:
     difference = current - other
     error = difference.std(ddof=1) / np.sqrt(len(difference))
     return float(difference.mean() / error) if error > 0 else 0.0
-
-
-def some_rows(n: int, most: int, seed: int) -> np.ndarray:
-    """Return all rows, or so many of them, drawn at random, in their order."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.RandomState(seed).choice(n, most, replace=False))
 
 
 def best_rung(members: Sequence[Member], n_clusters: int) -> int:
@@ -222,4 +216,5 @@ def _annealed(X: np.ndarray, n_clusters: int, dim: int, seed: int) -> np.ndarray
         model = MiCUSaL(n_clusters, dim, center=False, random_state=seed)
         if len(X) <= MOST_ANNEALED:
             return np.asarray(model.fit(X).labels_)
-        return np.asarray(model.fit(X[some_rows(len(X), MOST_ANNEALED, seed)]).predict(X))
+        rows = some_rows(len(X), MOST_ANNEALED, np.random.RandomState(seed))
+        return np.asarray(model.fit(X[rows]).predict(X))

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import to_numpy
+from polyspan.arrays import some_rows, to_numpy
 from polyspan.checks import refuse_missing, validate_samples, warn_user
 from polyspan.clustering.consensus import Member, agreement, cluster_graphs, members_table
 from polyspan.clustering.coordinates import Coordinates, move_attributes, scaled_samples
@@ -200,7 +200,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         distinct, copies = distinct_samples(X)
         chosen = None
         if len(distinct) > MOST_SAMPLES:
-            chosen = np.sort(rng.choice(len(distinct), N_EXEMPLARS, replace=False))
+            chosen = some_rows(len(distinct), N_EXEMPLARS, rng)
         part = distinct if chosen is None else distinct[chosen]
         coordinates = Coordinates.of(scaled_samples(part), seed, like=given)
         n_clusters = self._number(coordinates, seed)

@@ -10,8 +10,7 @@ import numpy as np
 import scipy.io
 
 from polyspan.arrays import unit_rows
-from polyspan.datasets.files import DataFile, find_file
-from polyspan.datasets.pixels import whole_numbers
+from polyspan.datasets.files import DataFile, find_file, whole_numbers
 
 _URL = "https://cs.nyu.edu/~roweis/data/usps_all.mat"
 USPS = DataFile(

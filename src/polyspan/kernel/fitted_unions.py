@@ -26,10 +26,9 @@ from polyspan.arrays import (
 )
 from polyspan.checks import warn_user
 from polyspan.kernel._solve.subspaces import KernelSubspaces, energies
-from polyspan.kernel.functions import Kernel
+from polyspan.kernel.functions import Kernel, centred_by
 from polyspan.kernel.incomplete import estimate_kernel, estimate_squared_norms
 from polyspan.kernel.preimages import Expansion
-from polyspan.kernel.weighting import centred_by
 
 if TYPE_CHECKING:
     from polyspan.kernel.nystrom import NystromMap

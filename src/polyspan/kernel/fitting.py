@@ -129,6 +129,21 @@ def labels_of_all(
     return restore_order(places, [labels, nearest])
 
 
+def learn(
+    model: KernelUnion,
+    data: Data,
+    y: Any,
+    problem: GramProblem | NystromProblem,
+    plan: Plan,
+    rng: np.random.RandomState,
+) -> None:
+    """Run all starts, store the best, and warn about it."""
+    progress = FitProgress(model, data.X, y, plan.n_starts, problem.max_steps(plan))
+    best = store(model, data, problem, run_starts(problem, plan, rng, progress))
+    progress.end()
+    warn_about(best, plan)
+
+
 def run_starts(
     problem: GramProblem | NystromProblem,
     plan: Plan,

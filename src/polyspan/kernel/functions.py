@@ -1,4 +1,4 @@
-"""Kernel functions, named as in scikit-learn, and checks of kernel matrices."""
+"""Kernel functions, named as in scikit-learn; kernel matrices, checked and centred."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.preprocessing import KernelCenterer
 
 from polyspan._sklearn import Interval, StrOptions, plain_settings
 from polyspan.arrays import Array, identity, is_numpy, namespace, to_numpy, transpose, zeros
@@ -240,6 +241,27 @@ def matrix_of(kernel: Kernel | None, X: Array) -> Array:
                 "mends it"
             )
     return G
+
+
+def centerer_of(G: Array, shares: Array | None) -> KernelCenterer:
+    """Return what centres kernel values with the samples of a matrix G.
+
+    `shares` are the weights of the samples, with the sum 1; None: all samples count the same.
+    """
+    with plain_settings(G):
+        centerer = KernelCenterer().fit(G)
+    if shares is not None:
+        centerer.K_fit_rows_ = shares @ G
+        centerer.K_fit_all_ = namespace(G).sum(centerer.K_fit_rows_ * shares)
+    return centerer
+
+
+def centred_by(centerer: KernelCenterer, K: Array, shares: Array | None = None) -> Array:
+    """Centre kernel values with the training samples: φ(z) and φ(y_i) minus the mean of φ."""
+    if shares is not None:
+        return K - (K @ shares)[:, None] - centerer.K_fit_rows_ + centerer.K_fit_all_
+    with plain_settings(K):
+        return centerer.transform(K)
 
 
 def feature_distances(G: Array) -> np.ndarray:

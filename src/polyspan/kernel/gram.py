@@ -1,4 +1,9 @@
-"""The problem that Algorithm 5 solves, given by a kernel matrix."""
+"""The problem that Algorithm 5 solves, given by a kernel matrix.
+
+The problem with weights w_i is that without them for the features √w_i φ̃(y_i), where φ̃ is φ minus
+its weighted mean. Their kernel matrix is √w_i G̃_ij √w_j: it has the eigenvalues that G̃ has with
+repeated samples. Samples of weight 0 are taken out before.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +26,8 @@ from polyspan.kernel._solve.leave_one_out import explicit_coordinates, leave_one
 from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitted_unions import ExactUnion
 from polyspan.kernel.fitting import RunResult
-from polyspan.kernel.functions import Kernel, largest_entry
+from polyspan.kernel.functions import Kernel, centerer_of, centred_by, largest_entry
 from polyspan.kernel.plan import Plan
-from polyspan.kernel.weighting import (
-    centerer_of,
-    centred_by,
-    scale_matrix,
-    scale_subspaces,
-    unscale_subspaces,
-)
 from polyspan.progress import Monitor
 
 
@@ -76,7 +74,7 @@ class GramProblem:
         unfitted = ExactUnion(kernel, X, centerer, KernelSubspaces([], []), shares=shares, **fields)
         G = centred_by(centerer, G, shares)
         if weights is not None:
-            G = scale_matrix(G, xp.sqrt(weights))
+            G = _scaled(G, xp.sqrt(weights))
         coordinates = explicit_coordinates(G, floor) if leave_one_out else None
         if coordinates is not None and weights is not None:
             coordinates = coordinates / xp.sqrt(weights)[:, None]
@@ -85,7 +83,7 @@ class GramProblem:
     def union(self, subspaces: KernelSubspaces) -> ExactUnion:
         """Return the union with these subspaces."""
         if self.weights is not None:
-            subspaces = unscale_subspaces(subspaces, namespace(self.G).sqrt(self.weights))
+            subspaces = subspaces.times(namespace(self.G).sqrt(self.weights))
         return replace(self.unfitted, subspaces=subspaces)
 
     def distances(self, subspaces: KernelSubspaces) -> Array:
@@ -126,8 +124,8 @@ class GramProblem:
         roots = namespace(self.G).sqrt(self.weights)
         weights = to_numpy(self.weights).astype(np.float64)
         floor = self.floor * len(weights) / float(weights.sum())
-        start = plan.start(scale_matrix(self.G, 1.0 / roots), size, seed, floor, weights)
-        return scale_subspaces(start, roots) if isinstance(start, KernelSubspaces) else start
+        start = plan.start(_scaled(self.G, 1.0 / roots), size, seed, floor, weights)
+        return start.times(1.0 / roots) if isinstance(start, KernelSubspaces) else start
 
     def _among_all(self, subspaces: KernelSubspaces) -> KernelSubspaces:
         """Return subspaces with members numbered among all samples, also those of weight 0."""
@@ -163,3 +161,8 @@ class GramProblem:
             subspaces, found.labels, value, (value,), (inner,), found.n_iter, stopped
         )
         return solution, found.criterion
+
+
+def _scaled(G: Array, roots: Array) -> Array:
+    """Return √w_i G_ij √w_j, as symmetric as G."""
+    return G * (roots[:, None] * roots)

@@ -14,14 +14,13 @@ from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed, warn_user
 from polyspan.data.weights import check_weights
-from polyspan.kernel.fitting import Data, run_starts, store, warn_about, weighted_data
+from polyspan.kernel.fitting import Data, learn, weighted_data
 from polyspan.kernel.functions import check_kernel_matrix, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.incomplete import estimate_feature_distances, estimate_kernel, mend_samples
 from polyspan.kernel.mckusal import MCKUSaL
 from polyspan.kernel.plan import Plan, plan_of
 from polyspan.kernel.prediction import KernelUnion
-from polyspan.progress import FitProgress
 
 
 def incomplete_problem(model: KernelUnion, data: Data, plan: Plan) -> tuple[GramProblem, Plan]:
@@ -225,11 +224,7 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         plan = plan_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)
         problem, plan = incomplete_problem(self, data, plan)
-        progress = FitProgress(self, data.X, y, plan.n_starts, problem.max_steps(plan))
-        runs = run_starts(problem, plan, rng, progress)
-        best = store(self, data, problem, runs)
-        progress.end()
-        warn_about(best, plan)
+        learn(self, data, y, problem, plan, rng)
         return self
 
     _takes_missing = True

@@ -8,14 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
-from polyspan.checks import check_scale, warn_user
+from polyspan.checks import check_scale, first_ten, warn_user
 from polyspan.data.weights import check_weights, weighted_rows
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
 from polyspan.mixture.dimensions import check_dims, choose_dims, most_dims
 from polyspan.mixture.fitted import gaussians_of
-from polyspan.mixture.noise_groups import check_noise_groups
 from polyspan.mixture.problem import Problem
-from polyspan.mixture.start_labels import check_start_labels
 
 
 class Parameters(Protocol):
@@ -108,6 +106,99 @@ def _check_sizes(n_subspaces: int, n_samples: int) -> None:
             f"n_samples={n_samples} is too few for n_subspaces={n_subspaces}: every "
             "subspace needs a sample, and the noise needs two in all"
         )
+
+
+def check_start_labels(init: Any, n_subspaces: int, kept: np.ndarray, like: Array) -> Array | None:
+    """Return the labels of the samples that count, as an array like X; None without labels.
+
+    Parameters
+    ----------
+    init : "anneal" or array-like of shape (n_samples,)
+    kept : array of bool of shape (n_samples,)
+        Samples whose weight is not 0.
+    """
+    if isinstance(init, str):
+        return None
+    labels = np.asarray(to_numpy(init))
+    if labels.shape != kept.shape:
+        raise ValueError(
+            f"init has the shape {labels.shape}, expected {kept.shape}: one label for every sample "
+            "of X"
+        )
+    if labels.dtype.kind not in "iu" and not (
+        labels.dtype.kind == "f" and np.array_equal(labels, np.round(labels))
+    ):
+        raise ValueError(f"init must hold whole numbers as labels; found {labels[:10]!r:.80}")
+    bad = np.flatnonzero((labels < 0) | (labels >= n_subspaces))
+    if len(bad):
+        raise ValueError(
+            f"init has labels outside 0, …, n_subspaces - 1 = {n_subspaces - 1} at samples "
+            f"{first_ten(bad)}"
+        )
+    counted = labels[kept].astype(np.int64)
+    empty = np.setdiff1d(np.arange(n_subspaces), counted)
+    if len(empty):
+        raise ValueError(
+            f"init gives no sample that counts to the subspaces {first_ten(empty)}: every one of "
+            f"n_subspaces={n_subspaces} needs a sample"
+        )
+    return moved_to(counted, like, namespace(like).int64)
+
+
+def check_noise_groups(
+    noise_groups: Any, n_samples: int, noise: Any
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the labels of all groups, sorted, and the number of every sample's group.
+
+    Parameters
+    ----------
+    noise_groups : array-like of shape (n_samples,) or None
+        Labels of any kind that can be sorted, such as numbers or names.
+    noise : "subspace", "shared" or float
+        The parameter of the mixture.
+    """
+    if noise_groups is None:
+        return None
+    given = np.asarray(to_numpy(noise_groups))
+    if given.shape != (n_samples,):
+        raise ValueError(
+            f"noise_groups has the shape {given.shape}, expected ({n_samples},): one label for "
+            "every sample of X"
+        )
+    if not isinstance(noise, str):
+        raise ValueError(
+            f"noise={noise} is known for all samples, and noise_groups learns one level for every "
+            "group: set noise='subspace' or 'shared'"
+        )
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise ValueError("noise_groups holds NaN or infinity: every sample needs a group")
+    if given.dtype.kind == "O":
+        given = _names(given)
+    labels, numbers = np.unique(given, return_inverse=True)
+    return labels, numbers.reshape(-1)
+
+
+def _names(given: np.ndarray) -> np.ndarray:
+    """Return labels that are Python objects as an array of strings, of numbers or of bools."""
+    kinds = {type(label) for label in given}
+    if any(label is None or label != label for label in given):
+        raise ValueError("noise_groups holds None or NaN: every sample needs a group")
+    try:
+        found = np.array(list(given))
+    except (TypeError, ValueError):
+        found = given
+    if len(kinds) > 1 and found.dtype.kind in "US":
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"noise_groups has labels of several types ({names}), which cannot be sorted: give "
+            "numbers or strings"
+        )
+    if found.ndim != 1 or found.dtype.kind == "O":
+        raise ValueError(
+            "noise_groups must hold numbers or strings, one for every sample; found "
+            f"{given[0]!r:.80}"
+        )
+    return found
 
 
 def previous_gaussians(model: Any, problem: Problem, single: Gaussians) -> Gaussians:

@@ -18,9 +18,8 @@ from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage
 from polyspan.mixture.fit_case import FitCase, previous_gaussians
 from polyspan.mixture.fitted import LEARNED_BESIDES, fitted_attributes, nearest_by_group
-from polyspan.mixture.outliers import with_outliers
 from polyspan.mixture.prediction import MixturePrediction
-from polyspan.mixture.starts import annealed_start, fit_pooled, start_from_labels
+from polyspan.mixture.starts import annealed_start, fit_pooled, start_from_labels, with_outliers
 from polyspan.progress import FitProgress
 from polyspan.union.plan import CONSTRAINTS
 

@@ -26,11 +26,16 @@ from polyspan.arrays import (
 )
 from polyspan.data.missing import find_patterns
 from polyspan.mixture._solve.complete import CompleteSamples
-from polyspan.mixture._solve.dimensions import match_dims, truncate
 from polyspan.mixture._solve.em import Samples, anneal, run_em
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians, posterior_factors
 from polyspan.mixture._solve.grouped import GroupedSamples
-from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, fit_low_rank
+from polyspan.mixture._solve.noise import (
+    NoiseRule,
+    Shrinkage,
+    fit_low_rank,
+    match_dims,
+    truncate,
+)
 from polyspan.mixture.problem import Problem, as_samples, uniform_density
 
 # Most iterations of EM for the pooled Gaussian.
@@ -41,6 +46,8 @@ START_SAMPLES = 1000
 SETTLING_ITERATIONS = 50
 # Steps from given labels where one does not give the best factors of every label.
 FACTOR_STEPS = 10
+# Share of outliers that EM starts from, where it is learned.
+FIRST_SHARE = 0.05
 
 
 def fit_pooled(
@@ -133,6 +140,13 @@ def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Arr
     # Reshaping to one row and back makes the basis contiguous by rows, in any namespace.
     xp, basis = namespace(rows), transpose(rows)
     return xp.reshape(xp.reshape(basis, (-1,)), basis.shape), singular * singular
+
+
+def with_outliers(gaussians: Gaussians, outliers: Any) -> Gaussians:
+    """Return Gaussians beside a uniform component; True: its share is learned."""
+    factors = gaussians.noise_factors if isinstance(gaussians, ExtendedGaussians) else None
+    share = FIRST_SHARE if outliers is True else float(outliers)
+    return ExtendedGaussians.of(gaussians, share, factors)
 
 
 def equal_components(single: Gaussians, n: int) -> Gaussians:

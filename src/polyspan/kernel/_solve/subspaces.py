@@ -45,6 +45,13 @@ class KernelSubspaces:
         """Return the matrix of d_u between the subspaces."""
         return moved_to(np.sqrt(self._squared_distances(G)), G)
 
+    def times(self, factors: Array) -> KernelSubspaces:
+        """Return subspaces whose coefficients over every sample are multiplied by its factor."""
+        take = namespace(factors).take
+        pairs = zip(self.members, self.coefs, strict=True)
+        coefs = [take(factors, c, axis=0)[:, None] * E for c, E in pairs]
+        return KernelSubspaces(self.members, coefs)
+
     def _squared_distances(self, G: Array) -> np.ndarray:
         n = len(self.members)
         squares = np.zeros((n, n))
