@@ -10,7 +10,7 @@ import polyspan
 
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
-    "_interrupts", "_pools", "_bars_drawn", "_bars", "_sklearn", "arrays", "inputs", "geometry",
+    "_interrupts", "_bars_drawn", "_bars", "_sklearn", "arrays", "inputs", "geometry",
     "metrics", "datasets", "files", "checks", "progress", "callbacks", "summaries", "data",
     "graphs", "union", "batch", "kernel", "kernels",
     "mixture", "tables", "outliers", "model_selection", "baselines", "clustering", "images",

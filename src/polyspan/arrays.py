@@ -24,9 +24,7 @@ from array_api_compat import (
     to_device,
 )
 from array_api_compat import device as device
-from threadpoolctl import OpenBLASController
-
-from polyspan._pools import thread_pools
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 #: An array of any namespace that follows the array API standard.
 Array = Any
@@ -235,6 +233,33 @@ def some_rows(n: int, most: int, rng: np.random.RandomState) -> np.ndarray:
 def pass_work(n_samples: int, n_features: int, n_columns: int) -> float:
     """Return the floating-point operations of one product of all rows with n_columns vectors."""
     return 2.0 * n_samples * n_features * n_columns
+
+
+class NoPools(nullcontext[None]):
+    """Stands for the pools, and for limits on them, where none can be found."""
+
+    def select(self, **_: Any) -> NoPools:
+        """Return none of none."""
+        return self
+
+    def limit(self, **_: Any) -> NoPools:
+        """Return a context that changes nothing."""
+        return self
+
+    def restore_original_limits(self) -> None:
+        """Do nothing: nothing was changed."""
+
+
+def thread_pools() -> Any:
+    """Return the pools of the libraries that are loaded now.
+
+    None where Linux cannot list the libraries of a process, in a container without /proc. And of
+    Accelerate, the BLAS of macOS, threadpoolctl knows nothing: it keeps its own threads.
+    """
+    try:
+        return ThreadpoolController()
+    except OSError:
+        return NoPools()
 
 
 class _OneThread:

@@ -313,7 +313,7 @@ def codes_to_affinity(
 
 
 def lasso_codes(
-    gram: np.ndarray, weights: np.ndarray, *, max_rounds: int = 2000, tol: float = 1e-7
+    gram: np.ndarray, weights: np.ndarray, *, tol: float = 1e-7
 ) -> tuple[scipy.sparse.csr_array, int]:
     """Return the codes of all samples, sparse, and how many did not converge.
 
@@ -333,26 +333,20 @@ def lasso_codes(
     for first in range(0, n, 256):
         codes = np.zeros((min(256, n - first), len(gram)))
         chunk_weights = np.ascontiguousarray(weights[first : first + len(codes)], dtype=np.float64)
-        failed += solve_lassos(gram, first, chunk_weights, codes, max_rounds, tol)
+        failed += solve_lassos(gram, first, chunk_weights, codes, tol)
         chunks.append(scipy.sparse.csr_array(codes))
     return scipy.sparse.vstack(chunks, format="csr"), failed
 
 
-def omp_codes(gram: np.ndarray, n_nonzero: int, *, tol: float = 0.0) -> scipy.sparse.csr_array:
-    """Return the codes of all samples, with at most n_nonzero entries chosen greedily.
-
-    Parameters
-    ----------
-    tol : float, default=0.0
-        Stop when the squared residual is at most this fraction of the squared norm of the sample.
-    """
+def omp_codes(gram: np.ndarray, n_nonzero: int) -> scipy.sparse.csr_array:
+    """Return the codes of all samples, with at most n_nonzero entries chosen greedily."""
     from polyspan.baselines.code_loops import run_omp  # loads numba
 
     n = len(gram)
     n_nonzero = min(n_nonzero, n - 1)
     codes = np.zeros((n, n_nonzero))
     chosen = np.full((n, n_nonzero), -1, dtype=np.int64)
-    run_omp(gram, n_nonzero, tol, codes, chosen)
+    run_omp(gram, n_nonzero, codes, chosen)
     used = chosen >= 0
     # scikit-learn's spectral clustering needs indices of 32 bits.
     rows = np.repeat(np.arange(n, dtype=np.int32), used.sum(axis=1))

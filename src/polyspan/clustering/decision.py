@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def decide(
         dims = (*(dim for dim in THIN_DIMS if 2 * dim < few), *CLOSE_DIMS)
         found = close_subspaces(labels, judge, X, seed, dims) if close else None
         if found is not None:
-            return Partition(found.labels, found.certainty, found.source, everything)
+            return replace(found, members=everything)
     elif elastic_nets_fit(len(X), n_clusters) and not angles_suffice(
         members, coordinates, n_clusters
     ):
@@ -172,29 +172,20 @@ def by_graphs(
     return labels, source
 
 
-@dataclass(frozen=True)
-class Annealed:
-    """What annealing found twice."""
-
-    labels: np.ndarray
-    certainty: float
-    source: str
-
-
 def close_subspaces(
     labels: np.ndarray,
     judge: Judge,
     X: np.ndarray,
     seed: int,
     dims: Sequence[int] = CLOSE_DIMS,
-) -> Annealed | None:
+) -> Partition | None:
     """Return what annealing finds, where it is clearly better and comes out twice, or None.
 
     A partition with clusters of fewer samples than dimensions is none.
     """
     n, m = X.shape
     n_clusters = judge.n_clusters
-    best: Annealed | None = None
+    best: Partition | None = None
     for dim in dims:
         if 3 * dim * n_clusters > n or dim >= m:
             continue
@@ -206,7 +197,8 @@ def close_subspaces(
             continue
         agreeing = rand_index(first, _annealed(X, n_clusters, dim, seed + 1))
         if agreeing > (REPEATABLE if best is None else best.certainty):
-            best = Annealed(first, agreeing, f"close subspaces of dimension {dim}, annealed")
+            source = f"close subspaces of dimension {dim}, annealed"
+            best = Partition(first, agreeing, source, [])
     return best
 
 

@@ -13,9 +13,13 @@ from hashlib import blake2b
 import numpy as np
 
 from polyspan.arrays import chunk_rows, row_slices, unit_rows
-from polyspan.clustering.coordinates import Coordinates, in_range
+from polyspan.clustering.coordinates import (
+    Coordinates,
+    energies_in,
+    in_range,
+    subspaces_of,
+)
 from polyspan.clustering.decision import Partition
-from polyspan.clustering.dimensions import energies_in, subspaces_of
 from polyspan.graphs.nearest import among_all
 
 #: The nearest exemplars that vote, in the coordinates that hold this part of the energy.
@@ -67,7 +71,7 @@ class Exemplars:
     def nearest_subspace(self, bases: np.ndarray | None = None) -> Rule:
         """Return the rule by which a sample belongs to its nearest subspace."""
         if bases is None:
-            bases = subspaces_of(self.X, self.labels, self.n_clusters).bases
+            bases, _ = subspaces_of(self.X, self.labels, self.n_clusters)
 
         def rule(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             energies = energies_in(rows, bases)

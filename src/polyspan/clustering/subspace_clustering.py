@@ -14,9 +14,14 @@ from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import some_rows, to_numpy
 from polyspan.checks import refuse_missing, validate_samples, warn_user
 from polyspan.clustering.consensus import Member, agreement, cluster_graphs, members_table
-from polyspan.clustering.coordinates import Coordinates, move_attributes, scaled_samples
+from polyspan.clustering.coordinates import (
+    Coordinates,
+    beyond_chance,
+    move_attributes,
+    scaled_samples,
+    subspaces_of,
+)
 from polyspan.clustering.decision import Judge, Partition, best_rung, decide
-from polyspan.clustering.dimensions import beyond_chance, subspaces_of
 from polyspan.clustering.exemplars import Exemplars, distinct_samples, extend, with_copies
 from polyspan.clustering.graphs import (
     EXTRA,
@@ -289,12 +294,9 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
 
     def _subspaces(self, X: np.ndarray, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
         """Return the attributes that predictions need."""
-        found = subspaces_of(X, labels, n_clusters)
-        return {
-            "bases_": found.bases,
-            "mean_": np.zeros(X.shape[1], dtype=X.dtype),
-            "agreement_": found.agreement,
-        }
+        bases, agreement = subspaces_of(X, labels, n_clusters)
+        mean = np.zeros(X.shape[1], dtype=X.dtype)
+        return {"bases_": bases, "mean_": mean, "agreement_": agreement}
 
     def _store(self, X: np.ndarray, found: Partition, n_clusters: int) -> None:
         members, labels = found.members, found.labels

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.checks import check_scale, first_ten, warn_user
-from polyspan.data.weights import check_weights, weighted_rows
+from polyspan.data.weights import check_weights
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
 from polyspan.mixture.dimensions import check_dims, choose_dims, most_dims
 from polyspan.mixture.fitted import gaussians_of
 from polyspan.mixture.problem import Problem
 
-
-class Parameters(Protocol):
-    """Parameters of a mixture that its data are checked against."""
-
-    n_subspaces: int
-    subspace_dim: Any
-    affine: bool
-    center: bool
-    noise: Any
-    outliers: Any
-    init: Any
-    n_init: int
+if TYPE_CHECKING:
+    from polyspan.mixture.mixture import SubspaceMixture
 
 
 @dataclass(frozen=True)
@@ -45,7 +35,7 @@ class FitCase:
     @classmethod
     def of(
         cls,
-        model: Parameters,
+        model: SubspaceMixture,
         X: Array,
         sample_weight: Any,
         noise_groups: Any,
@@ -58,26 +48,18 @@ class FitCase:
         else:
             dims = check_dims(model.subspace_dim, model.n_subspaces, X.shape[1])
         weights = check_weights(sample_weight, X)
-        found = check_noise_groups(noise_groups, X.shape[0], model.noise)
-        group_labels, groups = (None, None) if found is None else found
-        kept = np.ones(X.shape[0], dtype=bool)
-        if weights is not None:
-            kept = to_numpy(weights) != 0
+        kept = np.ones(X.shape[0], dtype=bool) if weights is None else to_numpy(weights) != 0
+        group_labels, groups = check_noise_groups(noise_groups, model.noise, kept)
         labels = check_start_labels(model.init, model.n_subspaces, kept, X)
         if labels is not None and model.n_init != 1:
             warn_user(f"init has labels: n_init={model.n_init} is not used", RuntimeWarning)
         if weights is not None and not kept.all():
-            rows, xp = weighted_rows(weights), namespace(X)
+            xp = namespace(X)
+            rows = xp.nonzero(weights)[0]
             X, weights = xp.take(X, rows, axis=0), xp.take(weights, rows)
         _check_sizes(model.n_subspaces, X.shape[0])
         check_scale(X)
         used = None if groups is None else groups[kept]
-        if used is not None and len(np.unique(used)) < len(_present(group_labels)):
-            absent = np.setdiff1d(np.arange(len(_present(group_labels))), used)
-            raise ValueError(
-                f"noise_groups: all samples of the group {_present(group_labels)[absent[0]]!r} "
-                "have the weight 0, so that its noise cannot be learned"
-            )
         problem = Problem.of(
             X, model.noise, affine=model.affine, center=model.affine or model.center,
             weights=weights, outliers=model.outliers, groups=used,
@@ -93,11 +75,6 @@ class FitCase:
         if self.group_labels is not None:
             found["noise_groups_"] = self.group_labels
         return found
-
-
-def _present(labels: np.ndarray | None) -> np.ndarray:
-    assert labels is not None
-    return labels
 
 
 def _check_sizes(n_subspaces: int, n_samples: int) -> None:
@@ -146,9 +123,9 @@ def check_start_labels(init: Any, n_subspaces: int, kept: np.ndarray, like: Arra
 
 
 def check_noise_groups(
-    noise_groups: Any, n_samples: int, noise: Any
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the labels of all groups, sorted, and the number of every sample's group.
+    noise_groups: Any, noise: Any, kept: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the labels of all groups, sorted, and the number of every sample's group, or None.
 
     Parameters
     ----------
@@ -156,13 +133,15 @@ def check_noise_groups(
         Labels of any kind that can be sorted, such as numbers or names.
     noise : "subspace", "shared" or float
         The parameter of the mixture.
+    kept : array of bool of shape (n_samples,)
+        Samples whose weight is not 0.
     """
     if noise_groups is None:
-        return None
+        return None, None
     given = np.asarray(to_numpy(noise_groups))
-    if given.shape != (n_samples,):
+    if given.shape != kept.shape:
         raise ValueError(
-            f"noise_groups has the shape {given.shape}, expected ({n_samples},): one label for "
+            f"noise_groups has the shape {given.shape}, expected {kept.shape}: one label for "
             "every sample of X"
         )
     if not isinstance(noise, str):
@@ -175,7 +154,14 @@ def check_noise_groups(
     if given.dtype.kind == "O":
         given = _names(given)
     labels, numbers = np.unique(given, return_inverse=True)
-    return labels, numbers.reshape(-1)
+    numbers = numbers.reshape(-1)
+    absent = np.setdiff1d(np.arange(len(labels)), numbers[kept])
+    if len(absent):
+        raise ValueError(
+            f"noise_groups: all samples of the group {labels[absent[0]]!r} have the weight 0, so "
+            "that its noise cannot be learned"
+        )
+    return labels, numbers
 
 
 def _names(given: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyspan.model_selection import SizeChoice
+from polyspan.plotting.panels import flat, panels
 
 
 def plot_comparison(comparison: Any, axes: Any = None) -> Any:
@@ -75,11 +76,8 @@ def plot_size_choice(choice: SizeChoice, axes: Any = None) -> Any:
     >>> axes[0].get_xlabel()
     'dimension of the subspaces'
     """
-    if axes is None:
-        import matplotlib.pyplot as plt
-
-        _, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    left, right = axes
+    axes = panels(axes, 2, 2, (4.5, 3.2), "BIC, and errors")
+    left, right = flat(axes)
     rounds = sorted({int(row["n_subspaces"]) for row in choice.table if row["step"] == "dimension"})
     for n_subspaces in rounds:
         found = _columns(choice, step="dimension", n_subspaces=n_subspaces)
