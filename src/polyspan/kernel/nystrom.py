@@ -31,7 +31,6 @@ from polyspan.arrays import (
     pass_work,
     row_slices,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.data.measure import measure_block
@@ -211,7 +210,7 @@ class NystromProblem:
             seeds = nearest_landmarks(rows.take(plan.given_start), landmarks)
             plan = replace(plan, given_start=to_numpy(seeds))
         size = min(s, landmarks.shape[0] // plan.n_subspaces)
-        start = plan.start(landmarks @ transpose(landmarks), size, seed, floor=0.0)
+        start = plan.start(landmarks @ landmarks.mT, size, seed, floor=0.0)
         return rows.reduce(label_block, landmarks, start, keep=True)[1]
 
     def _in_feature_space(self, solution: Solution) -> KernelSolution:
@@ -280,7 +279,7 @@ def nearest_landmarks(Z: Array, landmarks: Array) -> Array:
     """Return the nearest landmark of every row of coordinates."""
     xp = namespace(Z)
     squares = xp.vecdot(landmarks, landmarks)
-    return xp.argmin(squares / 2.0 - Z @ transpose(landmarks), axis=1)
+    return xp.argmin(squares / 2.0 - Z @ landmarks.mT, axis=1)
 
 
 def label_block(block: Any, landmarks: Array, start: KernelSubspaces | Array) -> tuple[None, Array]:
@@ -294,7 +293,7 @@ def label_block(block: Any, landmarks: Array, start: KernelSubspaces | Array) ->
     for which in row_slices(block.X.shape[0], block.size):
         Z = block.centred(which)
         if isinstance(start, KernelSubspaces):
-            labels.append(xp.argmax(start.energies(Z @ transpose(landmarks)), axis=1))
+            labels.append(xp.argmax(start.energies(Z @ landmarks.mT), axis=1))
         else:
             of_landmarks = moved_to(start, landmarks)
             labels.append(xp.take(of_landmarks, nearest_landmarks(Z, landmarks)))

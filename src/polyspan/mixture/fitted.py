@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import Array, members_of, moved_to, namespace, restore_order, transpose
+from polyspan.arrays import Array, members_of, moved_to, namespace, restore_order
 from polyspan.data.prediction import by_blocks
 from polyspan.mixture._solve.gaussians import (
     ExtendedGaussians,
@@ -128,7 +128,7 @@ def posterior_means(
         total = responsibilities @ gaussians.means
         for p in range(gaussians.bases.shape[0]):
             own = responsibilities[:, p : p + 1]
-            total += (own * posterior.factors[p, ...]) @ transpose(gaussians.bases[p, ...])
+            total += (own * posterior.factors[p, ...]) @ gaussians.bases[p, ...].mT
             if noise is not None:
                 total += own * _kept_noise(posterior, gaussians, p, extra)
         return total + mean, responsibilities @ certainties
@@ -139,7 +139,7 @@ def posterior_means(
 
 def _kept_noise(posterior: Posterior, gaussians: Gaussians, p: int, extra: float) -> Array:
     """Return the fraction of the residuals that is learned noise σ_p², not added noise `extra`."""
-    fitted = posterior.factors[p, ...] @ transpose(gaussians.bases[p, ...])
+    fitted = posterior.factors[p, ...] @ gaussians.bases[p, ...].mT
     residuals = posterior.values - gaussians.means[p, :] - fitted
     if posterior.group is not None:
         residuals = residuals * posterior.group.observed

@@ -20,7 +20,6 @@ from polyspan.arrays import (
     restore_order,
     sum_of_squares,
     to_numpy,
-    transpose,
     unit_rows,
     zeros,
 )
@@ -66,7 +65,7 @@ def fit_pooled(
         weighted = X if weights is None else X * weights[:, None]
         mean = namespace(X).astype(float64_sum(weighted, axis=0) / n, X.dtype)
         mean = mean * float(samples.affine)
-        covariance = (transpose(weighted) @ X / n - mean[:, None] * mean[None, :])[None, ...]
+        covariance = (weighted.mT @ X / n - mean[:, None] * mean[None, :])[None, ...]
         weight = zeros((1,), X)
         whole = fit_low_rank(covariance, weight + 1, m - 1, replace(rule, kind="subspace"))
         return (
@@ -138,7 +137,7 @@ def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Arr
             random_state=rng,
         )
     # Reshaping to one row and back makes the basis contiguous by rows, in any namespace.
-    xp, basis = namespace(rows), transpose(rows)
+    xp, basis = namespace(rows), rows.mT
     return xp.reshape(xp.reshape(basis, (-1,)), basis.shape), singular * singular
 
 
@@ -177,7 +176,7 @@ def components_around_seeds(
     with plain_settings():
         _, chosen = kmeans_plusplus(to_numpy(X), n, random_state=rng, sample_weight=weights)
     seeds = xp.take(X, moved_to(chosen, X, xp.int64), axis=0)
-    similarity = X @ transpose(seeds)
+    similarity = X @ seeds.mT
     if linear:
         similarity = similarity * similarity
     else:
@@ -273,7 +272,7 @@ def fill_missing(single: Gaussians, values: Array, observed: Array) -> Array:
     rows, filled = [], []
     for group in find_patterns(values, observed).groups(1, single.bases.shape[2]):
         z = posterior_factors(group, single)[2][0, ...]
-        expected = single.means[0, :] + z @ transpose(single.factors[0, ...])
+        expected = single.means[0, :] + z @ single.factors[0, ...].mT
         rows.append(group.rows)
         filled.append(xp.where(group.observed > 0, group.values, expected))
     return restore_order(rows, filled)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from polyspan.arrays import Array, identity, is_numpy, namespace, top_eigenvectors, transpose
+from polyspan.arrays import Array, identity, is_numpy, namespace, top_eigenvectors
 from polyspan.geometry import cholesky_or_none, leading_eigen
 from polyspan.union._solve.krylov import leading_subspace
 from polyspan.union._solve.shape import ObjectiveWeights
@@ -52,7 +52,7 @@ class Factor:
             return cls._thin(G, floor)
         # In other namespaces an inverse is faster than repeated calls of a triangular solver.
         inverse = None if is_numpy(R) else xp.linalg.inv(R)
-        return cls(R, inverse, transpose(R) @ R)
+        return cls(R, inverse, R.mT @ R)
 
     @classmethod
     def _thin(cls, G: Array, floor: float) -> Factor:
@@ -60,7 +60,7 @@ class Factor:
             return cls(G, G, G)
         values, vectors = leading_eigen(G, RANK_TOL, floor)
         roots, unit = namespace(G).sqrt(values), identity(values.shape[0], G)
-        return cls(vectors * roots, transpose(vectors / roots), values * unit)
+        return cls(vectors * roots, (vectors / roots).mT, values * unit)
 
     @property
     def rank(self) -> int:
@@ -76,7 +76,7 @@ class Factor:
     def coefficients(self, U: Array) -> Array:
         """Return E = R⁻ᵀU."""
         if self.inverse is not None:
-            return transpose(self.inverse) @ U
+            return self.inverse.mT @ U
         return np.asarray(
             scipy.linalg.solve_triangular(self.R, U, lower=True, trans="T", check_finite=False)
         )
@@ -111,13 +111,13 @@ def updated_directions(
 
     def apply(block: Array) -> Array:
         own = weights.fit * (factor.gram @ block)
-        return own + weights.closeness * (B @ (transpose(B) @ block))
+        return own + weights.closeness * (B @ (B.mT @ block))
 
     if n >= PRODUCTS_FROM * s:
         found = leading_subspace(apply, old, max_cycles=2, start_tol=0.3)
         if found.converged:
             return found.vectors
-    return _top(weights.fit * factor.gram + weights.closeness * (B @ transpose(B)), s)
+    return _top(weights.fit * factor.gram + weights.closeness * (B @ B.mT), s)
 
 
 def _top(matrix: Array, s: int) -> Array:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
+from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.geometry import submatrix
 from polyspan.kernel._solve.factor import Factor, leading_directions
 
@@ -79,7 +79,7 @@ def squared_distance(coefs: Array, between: Array, others: Array) -> float:
     Where dimensions differ, because a subspace has few members, d_u² takes the larger dimension:
     max(s_l, s_p) - ‖D_lᵀD_p‖².
     """
-    overlap = transpose(coefs) @ between @ others
+    overlap = coefs.mT @ between @ others
     larger = max(coefs.shape[1], others.shape[1])
     return max(float(larger - namespace(between).sum(overlap * overlap)), 0.0)
 

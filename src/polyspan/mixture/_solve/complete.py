@@ -10,7 +10,6 @@ from polyspan.arrays import (
     namespace,
     row_slices,
     rows_at_once,
-    transpose,
 )
 from polyspan.data.rows import Addable
 from polyspan.mixture._solve.gaussians import Gaussians, log_densities
@@ -118,13 +117,13 @@ def gather_moments(rows: Array, responsibilities: Array, weights: Array | None =
     belongs = responsibilities > negligible_responsibility(responsibilities)
     if weights is not None:
         responsibilities = responsibilities * weights[:, None]
-    first = transpose(responsibilities) @ rows
+    first = responsibilities.mT @ rows
     second = []
     for p in range(n_subspaces):
         members = xp.nonzero(belongs[:, p])[0]
         own = xp.take(rows, members, axis=0)
         shares = xp.take(responsibilities[:, p], members)
-        second.append(transpose(own * shares[:, None]) @ own)
+        second.append((own * shares[:, None]).mT @ own)
     return Moments(xp.sum(responsibilities, axis=0), first, xp.stack(second))
 
 

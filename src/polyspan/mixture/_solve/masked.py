@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import Array, identity, moved_to, namespace, transpose, zeros
+from polyspan.arrays import Array, identity, moved_to, namespace, zeros
 from polyspan.data.missing import Group, Patterns
 from polyspan.data.rows import Addable
 from polyspan.mixture._solve.complete import (
@@ -202,17 +202,17 @@ def component_sums(
     extended = xp.concat([factors, xp.ones_like(weights)[:, None]], axis=1)
     weighted = extended * weights[:, None]
     if own.shared:
-        spread = transpose(weighted) @ extended
+        spread = weighted.mT @ extended
         spread[:s, :s] += xp.sum(weights) * covariances[:, :, 0]
-        systems = transpose(own.observed)[..., None] * spread
+        systems = own.observed.mT[..., None] * spread
     else:
-        each = transpose(weighted)[:, None, :] * transpose(extended)[None, :, :]
+        each = weighted.mT[:, None, :] * extended.mT[None, :, :]
         each[:s, :s, :] += covariances * weights
         spread = xp.sum(each, axis=2)
         systems = xp.reshape(each, (k * k, each.shape[2])) @ own.observed
-        systems = xp.reshape(transpose(systems), (m, k, k))
-    right = transpose(own.values) @ weighted
-    squares = transpose(own.values * own.values) @ weights
+        systems = xp.reshape(systems.mT, (m, k, k))
+    right = own.values.mT @ weighted
+    squares = (own.values * own.values).mT @ weights
     return xp.sum(weights), spread, systems, right, squares
 
 
@@ -231,7 +231,7 @@ def _pseudo_samples(gaussians: Gaussians, shrinkage: Shrinkage, p: int) -> tuple
         inverse = noise / (gaussians.variances[p, :] + noise)  # A is diagonal for complete samples
         gain = W * (inverse / noise)  # (m, s): z = gainᵀ e
         along[:, :s] = shrinkage.times(gain)
-        spread[:s, :s] = transpose(gain) @ along[:, :s] + inverse[:, None] * identity(s, spread)
+        spread[:s, :s] = gain.mT @ along[:, :s] + inverse[:, None] * identity(s, spread)
     return shrinkage.weight * spread, shrinkage.weight * along
 
 

@@ -17,7 +17,6 @@ from polyspan.arrays import (
     moved_to,
     namespace,
     to_numpy,
-    transpose,
 )
 from polyspan.mixture._solve.gaussians import Gaussians
 
@@ -41,7 +40,7 @@ class Shrinkage:
     def times(self, a: Array) -> Array:
         """Return P a, for `a` of shape (n_features, k)."""
         basis = self.pooled.bases[0, ...]
-        inside = self.pooled.variances[0, :][:, None] * (transpose(basis) @ a)
+        inside = self.pooled.variances[0, :][:, None] * (basis.mT @ a)
         return basis @ inside + self.pooled.noise[0] * a
 
     def diagonal(self) -> Array:
@@ -54,7 +53,7 @@ class Shrinkage:
         """Return P as an m×m matrix, for small m."""
         basis = self.pooled.bases[0, ...]
         eye = identity(basis.shape[0], basis)
-        return (basis * self.pooled.variances[0, :]) @ transpose(basis) + self.pooled.noise[0] * eye
+        return (basis * self.pooled.variances[0, :]) @ basis.mT + self.pooled.noise[0] * eye
 
     def penalty(self, gaussians: Gaussians) -> float:
         """Return κ Σ_l KL(N(0, P) ‖ N(0, C_l)), which is never negative."""
