@@ -22,13 +22,19 @@ from polyspan.kernel._solve.alternation import (
     objective,
     refill_empty,
 )
-from polyspan.kernel._solve.factor import Factor, leading_directions, updated_directions
 from polyspan.kernel._solve.leave_one_out import (
     _residuals,
     explicit_coordinates,
     leave_one_out_labels,
 )
-from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop, squared_distance
+from polyspan.kernel._solve.subspaces import (
+    Factor,
+    KernelSubspaces,
+    gkiop,
+    leading_directions,
+    squared_distance,
+    updated_directions,
+)
 from polyspan.kernel.functions import Kernel, feature_distances
 from polyspan.kernel.plan import spectral_labels
 from polyspan.union._solve.shape import ObjectiveWeights
