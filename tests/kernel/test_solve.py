@@ -36,7 +36,7 @@ from polyspan.kernel._solve.subspaces import (
     updated_directions,
 )
 from polyspan.kernel.functions import Kernel, feature_distances
-from polyspan.kernel.plan import spectral_labels
+from polyspan.kernel.options import spectral_labels
 from polyspan.union._solve.shape import ObjectiveWeights
 
 

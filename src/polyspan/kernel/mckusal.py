@@ -15,7 +15,7 @@ from polyspan.kernel.fitting import learn, read
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.nystrom import NystromProblem
-from polyspan.kernel.plan import plan_of
+from polyspan.kernel.options import options_of
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.union.plan import CONSTRAINTS
 
@@ -234,17 +234,17 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         if source is not None:
             self._check_needs()
         data = read(self, X, source, sample_weight)
-        plan = plan_of(self, data.n_given, data.kept)
+        options = options_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)
         kernel = kernel_of(self, self.kernel_params)
         problem: GramProblem | NystromProblem
         if self.low_rank is not None:
-            problem = NystromProblem.of(data, kernel, self.low_rank, plan, rng)
+            problem = NystromProblem.of(data, kernel, self.low_rank, options, rng)
         else:
             G = matrix_of(kernel, data.X)
-            loo = plan.leave_one_out
+            loo = options.leave_one_out
             problem = GramProblem.of(G, kernel, data.X, leave_one_out=loo, **data.weighting)
-        learn(self, data, y, problem, plan, rng)
+        learn(self, data, y, problem, options, rng)
         return self
 
     def _check_needs(self) -> None:

@@ -60,13 +60,13 @@ def outlier_logs(model: Any, X: Array, logs: Array) -> tuple[Array, Array]:
     return outlier_posterior(logs, uniform, model.outlier_weight_)
 
 
-def nearest_by_group(model: Any, X: Array, groups: np.ndarray) -> Array:
-    """Return the most probable subspace of samples, each with the noise of its group."""
+def by_noise_group(model: Any, X: Array, groups: np.ndarray, method: str) -> Array:
+    """Return what a method says of samples, each with the noise of its group, by its number."""
     xp = namespace(X)
     rows, found = [], []
     for g, label in enumerate(model.noise_groups_):
         rows.append(moved_to(np.flatnonzero(groups == g), X, xp.int64))
-        found.append(model.for_noise_group(label)._nearest(xp.take(X, rows[-1], axis=0)))
+        found.append(getattr(model.for_noise_group(label), method)(xp.take(X, rows[-1], axis=0)))
     return restore_order(rows, found)
 
 

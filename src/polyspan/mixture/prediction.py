@@ -82,9 +82,8 @@ class MixturePrediction(UnionPrediction):
 
     def _per_row(self, X: Array, compute: Callable[[Posterior], Array]) -> Array:
         """Compute one value or vector per row from the posteriors of all rows."""
-        return per_row(X, self.mean_, gaussians_of(self), lambda posterior: (compute(posterior),))[
-            0
-        ]
+        means, gaussians = self.mean_, gaussians_of(self)
+        return per_row(X, means, gaussians, lambda posterior: (compute(posterior),))[0]
 
     def _nearest(self, X: Array) -> Array:
         return self._per_row(X, lambda posterior: namespace(X).argmax(posterior.joint, axis=1))

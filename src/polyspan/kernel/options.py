@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Plan:
+class KernelOptions:
     """Checked parameters of a fit: sizes, starts and stopping rules."""
 
     n_subspaces: int
@@ -91,10 +91,12 @@ def spectral_labels(
     return cluster_graph(graph, n_clusters, seed, sample_weights=sample_weights)
 
 
-def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int, kept: np.ndarray | None = None) -> Plan:
-    """Check the parameters of a model against the number of samples, and return its plan.
+def options_of(
+    model: MCKUSaL | RobustMCKUSaL, n_samples: int, kept: np.ndarray | None = None
+) -> KernelOptions:
+    """Check the parameters of a model against the number of samples, and return them checked.
 
-    `kept` are the samples whose weight is not 0, of which the plan is; None: all.
+    `kept` are the samples whose weight is not 0, of which the fit is; None: all.
     """
     n_kept = n_samples if kept is None else len(kept)
     check_sizes(model.n_subspaces, model.subspace_dim, n_kept, weighted=kept is not None)
@@ -112,7 +114,7 @@ def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int, kept: np.ndarray | N
         model.subspace_dim, float(model.lam), model.max_iter, float(model.tol),
         model.max_update_iter, float(model.update_tol),
     )  # fmt: skip
-    return Plan(
+    return KernelOptions(
         model.n_subspaces,
         rules,
         init,
