@@ -123,10 +123,8 @@ def extend(
     if right[1].sum() > right[0].sum():
         rule, scale = known.votes(coordinates), _calibration(shares, right[1] * held.confidence)
     else:
-        rule, scale = (
-            known.nearest_subspace(bases),
-            _calibration(margins, right[0] * held.confidence),
-        )
+        rule = known.nearest_subspace(bases)
+        scale = _calibration(margins, right[0] * held.confidence)
     for which in row_slices(len(X), chunk_rows(X.shape[1], X.itemsize)):
         labels[which], won_by = rule(in_range(X[which]))
         confidence[which] = np.interp(won_by, *scale) * X[which].any(axis=1)

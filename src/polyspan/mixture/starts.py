@@ -68,12 +68,9 @@ def fit_pooled(
         covariance = (weighted.mT @ X / n - mean[:, None] * mean[None, :])[None, ...]
         weight = zeros((1,), X)
         whole = fit_low_rank(covariance, weight + 1, m - 1, replace(rule, kind="subspace"))
-        return (
-            Gaussians(weight, mean[None, :], *whole),
-            Gaussians(
-                weight, mean[None, :], *fit_low_rank(covariance, weight + 1, dim, single_rule)
-            ),
-        )
+        single = fit_low_rank(covariance, weight + 1, dim, single_rule)
+        mean = mean[None, :]
+        return Gaussians(weight, mean, *whole), Gaussians(weight, mean, *single)
     start = _factor_start(problem, dim, single_rule, rng)
     # Outliers count here: the pooled Gaussian is that of all samples.
     counted = replace(problem.row_weights, uniform=None)
@@ -115,13 +112,8 @@ def _factor_start(
         noise = max(rule.value, rule.floor)
     # EM keeps the span of the factors: a direction of variance 0 would never get a positive one.
     variances = xp.clip(variances, 1e-3 * noise, None)
-    return Gaussians(
-        zeros((1,), values),
-        zeros((1, m), values),
-        basis[None, ...],
-        variances[None, :],
-        zeros((1,), values) + noise,
-    )
+    weight, mean = zeros((1,), values), zeros((1, m), values)
+    return Gaussians(weight, mean, basis[None, ...], variances[None, :], weight + noise)
 
 
 def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Array, Array]:

@@ -92,14 +92,7 @@ def learn_member(
     values = surprise(judged, gaussians) * entry_factor(judged)
     unit = float(np.median(values)) or 1.0
     # In the layout that they have after a file was read: products then have the same bits.
-    return Member(
-        np.ascontiguousarray(gaussians.log_weights),
-        np.ascontiguousarray(gaussians.means),
-        np.ascontiguousarray(gaussians.bases),
-        np.ascontiguousarray(gaussians.variances),
-        np.ascontiguousarray(gaussians.noise),
-        unit,
-    )
+    return Member(*map(np.ascontiguousarray, vars(gaussians).values()), unit=unit)
 
 
 def learn_mixture(T: np.ndarray, number: int, rng: np.random.RandomState) -> Gaussians:

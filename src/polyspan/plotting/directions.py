@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_scalar
 
-from polyspan.plotting.panels import flat, panels, share
+from polyspan.plotting.panels import flat, panels
 from polyspan.union.portrait import Portrait, centres_of, dimensions_of, principal_axes
 
 #: More directions than this are not drawn unless asked for.
@@ -94,7 +94,7 @@ def plot_loadings(
         title = f"direction {k + 1}" if found.turned else f"basis vector {k}"
         if energies is not None and np.nansum(energies[subspace]) > 0:
             part = energies[subspace, k] / np.nansum(energies[subspace])
-            title += f"\n{share(part)} of the energy within it"
+            title += f"\n{part:.0%} of the energy within it"
         ax.set(xlabel="loading", title=f"subspace {subspace}, {title}")
         ax.title.set_fontsize("medium")
     return axes

@@ -69,8 +69,3 @@ def colour_key(ax: Any, n: int) -> None:
     )
     bar = ax.figure.colorbar(scale, ax=ax, label="subspace")
     bar.set_ticks(range(0, n, -(-n // 20)))
-
-
-def share(value: float) -> str:
-    """Return a share as a percentage."""
-    return f"{value:.0%}"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyspan.arrays import to_numpy
-from polyspan.plotting.panels import colour_key, colours, flat, panels, share, thinned
+from polyspan.plotting.panels import colour_key, colours, flat, panels, thinned
 from polyspan.union.portrait import (
     Portrait,
     dimensions_of,
@@ -91,7 +91,7 @@ def _axis_names(energies: np.ndarray | None, p: int, dim: int) -> tuple[str, str
     assert energies is not None
     total = float(np.nansum(energies[p]))
     names = [
-        f"direction {k + 1}" + (f" ({share(energies[p, k] / total)})" if total > 0 else "")
+        f"direction {k + 1}" + (f" ({energies[p, k] / total:.0%})" if total > 0 else "")
         for k in range(min(dim, 2))
     ]
     return (names[0], names[1]) if dim > 1 else (names[0], "distance to the subspace")

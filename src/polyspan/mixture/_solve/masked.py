@@ -14,13 +14,8 @@ import numpy as np
 
 from polyspan.arrays import Array, identity, moved_to, namespace, zeros
 from polyspan.data.missing import Group, Patterns
-from polyspan.data.rows import Addable
-from polyspan.mixture._solve.complete import (
-    MIN_COUNT,
-    log_weights_of,
-    negligible_responsibility,
-    restore_empty,
-)
+from polyspan.data.rows import Addable, sum_parts
+from polyspan.mixture._solve.complete import MIN_COUNT, negligible_responsibility, updated
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
     posterior_covariances,
@@ -89,14 +84,13 @@ class MaskedSamples:
     def gather(self, gaussians: Gaussians, responsibilities: Array) -> FactorSums:
         """Return the sums for given responsibilities."""
         n_subspaces, _, s = gaussians.bases.shape
-        total = None
-        for group in self.patterns.groups(n_subspaces, s):
+
+        def part(group: Group) -> FactorSums:
             _, _, z = posterior_factors(group, gaussians)
             own = namespace(responsibilities).take(responsibilities, group.rows, axis=0)
-            part = gather_factors(group, gaussians, own, z, self.row_weights.of(group.rows))
-            total = part if total is None else total + part
-        assert total is not None
-        return total
+            return gather_factors(group, gaussians, own, z, self.row_weights.of(group.rows))
+
+        return sum_parts(part(group) for group in self.patterns.groups(n_subspaces, s))
 
     def maximise(self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage) -> Gaussians:
         """Return Gaussians with a higher penalised likelihood (one parameter-expanded step)."""
@@ -108,14 +102,8 @@ class MaskedSamples:
         )
         noise = self.rule.estimate(residuals, entries)
         bases, variances = from_factors(factors, self.dims)
-        found = replace(
-            gaussians, log_weights=log_weights_of(sums.counts), means=means, bases=bases,
-            variances=variances, noise=noise,
-        )  # fmt: skip
-        found = self.row_weights.update_share(found, sums.counts, sums.outside)
-        if shrinkage.weight:
-            return found
-        return restore_empty(found, gaussians, sums.counts, self.rule)
+        found = {"means": means, "bases": bases, "variances": variances, "noise": noise}
+        return updated(self, gaussians, sums, shrinkage, found)
 
     def step(
         self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage, p: int
