@@ -26,7 +26,10 @@ N_STEPS = 3
 
 
 def estimate_n_clusters(affinity: scipy.sparse.csr_array, most: int, seed: int) -> int:
-    """Return the number of clusters by the eigengap of the normalised Laplacian."""
+    """Return the number of clusters by the eigengap of the normalised Laplacian.
+
+    Here a node without edges is a part of its own.
+    """
     matrix = laplacian(affinity, normed=True).tocsr()
     return eigengap(least_eigenvectors(matrix, min(most + 1, affinity.shape[0]), seed)[0])
 

@@ -46,11 +46,6 @@ def check_dims(subspace_dim: Any, n_subspaces: int, n_features: int) -> int | tu
     return dims[0] if len(set(dims)) == 1 else dims
 
 
-def most_dims(dims: int | tuple[int, ...]) -> int:
-    """Return the largest dimension."""
-    return dims if isinstance(dims, int) else max(dims)
-
-
 def choose_dims(
     model: Any,
     X: Array,

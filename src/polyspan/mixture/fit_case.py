@@ -11,7 +11,7 @@ from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.checks import check_scale, first_ten, warn_user
 from polyspan.data.weights import check_weights
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
-from polyspan.mixture.dimensions import check_dims, choose_dims, most_dims
+from polyspan.mixture.dimensions import check_dims, choose_dims
 from polyspan.mixture.fitted import gaussians_of
 from polyspan.mixture.problem import Problem
 
@@ -64,8 +64,9 @@ class FitCase:
             X, model.noise, affine=model.affine, center=model.affine or model.center,
             weights=weights, outliers=model.outliers, groups=used,
         )  # fmt: skip
-        problem = problem.with_dims(dims if isinstance(dims, tuple) else None)
-        return cls(problem, most_dims(dims), labels, groups, group_labels)
+        most = dims if isinstance(dims, int) else max(dims)
+        problem = problem.with_dims(None if isinstance(dims, int) else dims)
+        return cls(problem, most, labels, groups, group_labels)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that follow from the data."""
