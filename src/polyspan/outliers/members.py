@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -92,7 +93,8 @@ def learn_member(
     values = surprise(judged, gaussians) * entry_factor(judged)
     unit = float(np.median(values)) or 1.0
     # In the layout that they have after a file was read: products then have the same bits.
-    return Member(*map(np.ascontiguousarray, vars(gaussians).values()), unit=unit)
+    arrays: Any = map(np.ascontiguousarray, vars(gaussians).values())
+    return Member(*arrays, unit)
 
 
 def learn_mixture(T: np.ndarray, number: int, rng: np.random.RandomState) -> Gaussians:

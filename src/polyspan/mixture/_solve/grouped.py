@@ -183,10 +183,11 @@ def best_factors(
 def _weighted_total(sums: tuple[FactorSums, ...], scales: np.ndarray) -> FactorSums:
     """Return the sums over all groups; those of least-squares problems are weighted by 1/f_g."""
     names = ("systems", "right", "squares")
-    return sum_parts(
+    total: FactorSums = sum_parts(
         replace(part, **{name: getattr(part, name) * float(scale) for name in names})
         for part, scale in zip(sums, scales, strict=True)
     )
+    return total
 
 
 def _residuals(sums: FactorSums, fitted: Array) -> np.ndarray:

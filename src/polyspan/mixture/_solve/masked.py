@@ -90,7 +90,9 @@ class MaskedSamples:
             own = namespace(responsibilities).take(responsibilities, group.rows, axis=0)
             return gather_factors(group, gaussians, own, z, self.row_weights.of(group.rows))
 
-        return sum_parts(part(group) for group in self.patterns.groups(n_subspaces, s))
+        groups = self.patterns.groups(n_subspaces, s)
+        total: FactorSums = sum_parts(part(group) for group in groups)
+        return total
 
     def maximise(self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage) -> Gaussians:
         """Return Gaussians with a higher penalised likelihood (one parameter-expanded step)."""
