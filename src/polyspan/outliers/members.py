@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -93,8 +92,8 @@ def learn_member(
     values = surprise(judged, gaussians) * entry_factor(judged)
     unit = float(np.median(values)) or 1.0
     # In the layout that they have after a file was read: products then have the same bits.
-    arrays: Any = map(np.ascontiguousarray, vars(gaussians).values())
-    return Member(*arrays, unit)
+    arrays = {name: np.ascontiguousarray(array) for name, array in vars(gaussians).items()}
+    return Member(**arrays, unit=unit)
 
 
 def learn_mixture(T: np.ndarray, number: int, rng: np.random.RandomState) -> Gaussians:
