@@ -24,7 +24,7 @@ from polyspan.baselines import (
     SparseSubspaceClustering,
     ThresholdingSubspaceClustering,
 )
-from polyspan.baselines.lasso import lasso_codes, omp_codes
+from polyspan.baselines.sparse import lasso_codes, omp_codes
 from polyspan.datasets import load_extended_yale_b, make_union_of_subspaces, mask_entries
 from polyspan.metrics import average_subspace_distance, clustering_error
 

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from polyspan import SubspaceImputer
-from polyspan.datasets.files import find_file
-from polyspan.datasets.pixels import read_gray
+from polyspan.datasets.files import find_file, read_gray
 from polyspan.datasets.scenes import SCENES
 from polyspan.images import denoise_image, inpaint_image
 from usps import data_home

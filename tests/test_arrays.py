@@ -1,11 +1,11 @@
-"""Eigenpairs of symmetric matrices: some of them, where many eigenvalues are equal."""
+"""Eigenpairs of symmetric matrices, where many eigenvalues are equal; rows of norm 1, some rows."""
 
 import numpy as np
 import pytest
 import scipy.linalg
 from numpy.testing import assert_allclose
 
-from polyspan.arrays import some_eigenpairs, top_eigenvectors
+from polyspan.arrays import some_eigenpairs, some_rows, top_eigenvectors, unit_rows
 
 
 def matrices(n):
@@ -56,3 +56,23 @@ def test_where_lapack_fails_all_are_computed(fault, monkeypatch):
 def test_a_matrix_with_nan_is_refused():
     with pytest.raises(ValueError, match="infs or NaNs"):
         some_eigenpairs(np.full((5, 5), np.nan), 0, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_any_size_get_norm_1(dtype):
+    row = np.array([3.0, -4.0, 0.0])
+    tiny = float(np.finfo(dtype).smallest_normal)
+    huge = float(np.finfo(dtype).max)
+    rows = np.stack([row, row * tiny * 10, row / 10 * huge, 0 * row]).astype(dtype)
+    assert_allclose(unit_rows(rows), [row / 5] * 3 + [0 * row], rtol=1e-6)
+    usual = np.random.RandomState(0).standard_normal((20, 3)).astype(dtype)
+    norms = np.linalg.norm(usual, axis=1, keepdims=True)
+    assert np.array_equal(unit_rows(usual), usual / norms)
+
+
+def test_some_rows():
+    assert some_rows(5, 5, np.random.RandomState(0)).tolist() == [0, 1, 2, 3, 4]
+    drawn = some_rows(100, 10, np.random.RandomState(0))
+    assert len(set(drawn.tolist())) == 10
+    assert (np.diff(drawn) > 0).all()
+    assert drawn.max() < 100

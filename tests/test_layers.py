@@ -9,9 +9,9 @@ import polyspan
 
 ROOT = Path(polyspan.__file__).parent
 LAYERS = [
-    "_interrupts", "_optional", "_pools", "_bars_drawn", "_bars", "_sklearn", "arrays", "inputs",
+    "_interrupts", "_optional", "_bars_drawn", "_bars", "_sklearn", "arrays", "inputs",
     "geometry", "metrics", "datasets", "files", "checks", "progress", "callbacks", "summaries",
-    "data", "union", "batch", "kernel", "kernels",
+    "data", "graphs", "union", "batch", "kernel", "kernels",
     "mixture", "tables", "outliers", "model_selection", "baselines", "clustering", "images",
     "plotting", "comparison", "saved_types", "saved_structure", "saved_archive", "persistence",
     "export", "cli",

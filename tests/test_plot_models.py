@@ -26,7 +26,7 @@ from polyspan.plotting import (
     plot_samples,
     plot_subspaces,
 )
-from polyspan.plotting.loadings import short_names
+from polyspan.plotting.directions import short_names
 
 DATA = make_union_of_subspaces(
     (40, 30, 20), n_features=12, subspace_dim=3, spread=0.25, noise=0.15, random_state=0

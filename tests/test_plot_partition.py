@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from polyspan.clustering import SubspaceClustering
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.plotting import partition, plot_partition
+from polyspan.plotting import panels, partition, plot_partition
 
 DATA = make_union_of_subspaces(
     (30, 20), n_features=12, subspace_dim=2, spread=0.9, noise=0.05, random_state=0
@@ -83,7 +83,7 @@ def test_unsure_samples_have_rings_and_many_are_thinned_out(monkeypatch):
     model.confidence_ = np.where(np.arange(50) < 3, 0.2, 0.9)
     rings = plot_partition(model, DATA.X)[3].collections[1]
     assert len(rings.get_offsets()) == 3
-    monkeypatch.setattr(partition, "MOST_POINTS", 20)
+    monkeypatch.setattr(panels, "MOST_POINTS", 20)
     assert len(plot_partition(model, DATA.X)[3].collections[0].get_offsets()) == 20
 
 

@@ -24,9 +24,7 @@ from array_api_compat import (
     to_device,
 )
 from array_api_compat import device as device
-from threadpoolctl import OpenBLASController
-
-from polyspan._pools import thread_pools
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 #: An array of any namespace that follows the array API standard.
 Array = Any
@@ -108,6 +106,21 @@ def one_hot(labels: Array, n: int, dtype: Any) -> Array:
     xp = namespace(labels)
     every = xp.arange(n, dtype=labels.dtype, device=device(labels))
     return xp.astype(labels[..., None] == every, dtype)
+
+
+def unit_rows(a: Array) -> Array:
+    """Scale every row to norm 1; rows of zeros stay as they are.
+
+    Rows whose squares would leave the range of the dtype are first divided by their largest entry.
+    """
+    xp = namespace(a)
+    largest = xp.max(xp.abs(a), axis=1, keepdims=True)
+    safe = float(xp.finfo(a.dtype).smallest_normal) ** 0.25
+    extreme = (largest > 0) & ((largest < safe) | (largest > 1.0 / safe))
+    if bool(xp.any(extreme)):
+        a = a / xp.where(extreme, largest, xp.ones_like(largest))
+    norms = xp.linalg.vector_norm(a, axis=1, keepdims=True)
+    return a / xp.where(norms > 0, norms, xp.ones_like(norms))
 
 
 def members_of(labels: Array, n: int) -> list[Array]:
@@ -212,9 +225,41 @@ def row_slices(n: int, size: int) -> list[slice]:
     return [slice(start, min(n, start + size)) for start in range(0, n, size)]
 
 
+def some_rows(n: int, most: int, rng: np.random.RandomState) -> np.ndarray:
+    """Return the indices of all rows, or of so many of them, drawn at random, in their order."""
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
 def pass_work(n_samples: int, n_features: int, n_columns: int) -> float:
     """Return the floating-point operations of one product of all rows with n_columns vectors."""
     return 2.0 * n_samples * n_features * n_columns
+
+
+class NoPools(nullcontext[None]):
+    """Stands for the pools, and for limits on them, where none can be found."""
+
+    def select(self, **_: Any) -> NoPools:
+        """Return none of none."""
+        return self
+
+    def limit(self, **_: Any) -> NoPools:
+        """Return a context that changes nothing."""
+        return self
+
+    def restore_original_limits(self) -> None:
+        """Do nothing: nothing was changed."""
+
+
+def thread_pools() -> Any:
+    """Return the pools of the libraries that are loaded now.
+
+    None where Linux cannot list the libraries of a process, in a container without /proc. And of
+    Accelerate, the BLAS of macOS, threadpoolctl knows nothing: it keeps its own threads.
+    """
+    try:
+        return ThreadpoolController()
+    except OSError:
+        return NoPools()
 
 
 class _OneThread:

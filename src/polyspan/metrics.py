@@ -14,7 +14,7 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from polyspan._sklearn import plain_settings
-from polyspan.arrays import Array, namespace, to_numpy, transpose
+from polyspan.arrays import Array, namespace, to_numpy
 from polyspan.geometry.dimension import estimate_dimension
 from polyspan.geometry.distances import (
     as_floats,
@@ -75,7 +75,7 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     found, truth = without_padding(bases), without_padding(true_bases)
     if len({basis.shape[1] for basis in (*found, *truth)}) == 1:
         xp = namespace(bases, true_bases)
-        cosines = transpose(bases)[:, None, ...] @ true_bases[None, ...]
+        cosines = bases.mT[:, None, ...] @ true_bases[None, ...]
         cost = -to_numpy(xp.sum(cosines * cosines, axis=(2, 3)))
     else:
         cost = np.array([[subspace_distance(a, b, normalize=True) for b in truth] for a in found])

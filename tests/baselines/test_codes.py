@@ -6,18 +6,20 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.sparse.csgraph import laplacian
 from sklearn.linear_model import Lasso, OrthogonalMatchingPursuit
 
 from polyspan.baselines import RobustSparseSubspaceClustering
-from polyspan.baselines.base import (
-    eigengap,
-    estimate_n_clusters,
-    smallest_laplacian_values,
-    spectral_labels,
-    symmetric_affinity,
+from polyspan.baselines.base import estimate_n_clusters, spectral_labels
+from polyspan.baselines.sparse import (
+    duality_gaps,
+    lasso_codes,
+    omp_codes,
+    residual_squares,
+    two_step_weights,
 )
-from polyspan.baselines.lasso import lasso_codes, omp_codes
-from polyspan.baselines.sparse import duality_gaps, residual_squares, two_step_weights
+from polyspan.graphs.edges import symmetric_affinity
+from polyspan.graphs.spectra import eigengap, least_eigenvectors
 
 
 def samples(seed, n=20, m=8):
@@ -84,8 +86,6 @@ def test_omp_stops_where_nothing_is_left():
     codes = omp_codes(X @ X.T, 5)
     assert np.diff(codes.indptr).max() <= 2
     assert residual_squares(X @ X.T, codes).max() < 1e-14
-    loose = omp_codes(X @ X.T, 5, tol=0.9)
-    assert loose.nnz < codes.nnz
 
 
 def test_two_step_weights():
@@ -124,7 +124,8 @@ def test_eigenvalues_and_the_gap():
     np.fill_diagonal(dense, 0)
     normalised = np.eye(20) - dense / np.sqrt(np.outer(degrees, degrees))
     expected = np.linalg.eigvalsh(normalised)[:6]
-    assert_allclose(smallest_laplacian_values(graph, 6, 0), expected, atol=1e-10)
+    matrix = laplacian(graph, normed=True).tocsr()
+    assert_allclose(least_eigenvectors(matrix, 6, 0)[0], expected, atol=1e-10)
     assert eigengap(np.array([0.0, 0.01, 0.8, 0.9])) == 2
     assert estimate_n_clusters(graph, 8, 0) == 3
     large = blocks((300, 300), seed=1)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import ElasticNet
 
+from polyspan.arrays import unit_rows
 from polyspan.baselines import ElasticNetSubspaceClustering
-from polyspan.baselines.base import unit_rows
-from polyspan.baselines.elastic_net import elastic_net_codes, elastic_net_graph
+from polyspan.baselines.elastic_net import elastic_net_codes
 from polyspan.datasets import make_union_of_subspaces
+from polyspan.graphs.edges import symmetric_affinity
 from polyspan.metrics import clustering_error
 
 
@@ -107,9 +108,10 @@ def test_duplicates_and_zero_rows():
 
 def test_a_graph_of_codes():
     X = draw(50, 8)
-    codes = np.abs(elastic_net_codes(X, 50.0)[0].toarray())
+    found, _ = elastic_net_codes(X, 50.0)
+    codes = np.abs(found.toarray())
     codes /= codes.max(axis=1, keepdims=True)
-    assert_allclose(elastic_net_graph(X).toarray(), codes + codes.T, atol=1e-12)
+    assert_allclose(symmetric_affinity(found).toarray(), codes + codes.T, atol=1e-12)
 
 
 def test_few_exemplars_still_find_the_subspaces():

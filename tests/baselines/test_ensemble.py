@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from polyspan.arrays import unit_rows
 from polyspan.baselines import EnsembleKSubspaces
 from polyspan.baselines import ensemble as module
-from polyspan.baselines.base import unit_rows
 from polyspan.baselines.ensemble import co_association, co_association_graph, ensemble_labels
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.metrics import clustering_error
@@ -62,7 +62,7 @@ def test_co_association_of_given_labels():
 def test_blocks_of_rows_make_no_difference(monkeypatch):
     labels = np.random.RandomState(0).randint(3, size=(7, 20))
     whole = co_association(labels, 4)
-    monkeypatch.setattr("polyspan.baselines.row_products.chunk_rows", lambda *_: 3)
+    monkeypatch.setattr("polyspan.graphs.edges.chunk_rows", lambda *_: 3)
     assert abs(co_association(labels, 4) - whole).max() == 0
 
 

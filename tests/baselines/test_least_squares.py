@@ -7,13 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 
+from polyspan.arrays import unit_rows
 from polyspan.baselines import LeastSquaresSubspaceClustering
-from polyspan.baselines.base import unit_rows
-from polyspan.baselines.least_squares import (
-    least_squares_codes,
-    least_squares_graph,
-    ridge_factor,
-)
+from polyspan.baselines.least_squares import least_squares_graph, ridge_factor
 
 
 def draw(n, m, seed=0, rank=None):
@@ -39,6 +35,19 @@ def test_the_factor_is_the_direct_solution(seed, n, m, rank, alpha):
     assert_allclose(rest, 1 - np.diag(direct), atol=1e-9)
 
 
+def hat_matrix(X, alpha):
+    """H of the ridge regression of all samples on all."""
+    factor, _ = ridge_factor(X, alpha)
+    return factor @ factor.T
+
+
+def least_squares_codes(X, alpha):
+    """C_ij = H_ij/(1 - H_ii) for j ≠ i: no row uses itself."""
+    codes = hat_matrix(X, alpha) / ridge_factor(X, alpha)[1][:, None]
+    np.fill_diagonal(codes, 0.0)
+    return codes
+
+
 @pytest.mark.parametrize(("n", "m"), [(15, 40), (40, 15)])
 @pytest.mark.parametrize("alpha", [1e-6, 0.1])
 def test_codes_without_the_own_sample_are_ridge_regressions(n, m, alpha):
@@ -56,7 +65,7 @@ def test_a_graph_is_the_powered_codes():
     codes = np.abs(least_squares_codes(X, 0.1)) ** 3
     graph = least_squares_graph(X, 0.1, power=3, q=None, normalize=False)
     assert_allclose(graph.toarray(), codes + codes.T, rtol=1e-9)
-    hat = least_squares_codes(X, 0.1, zero_diagonal=False)
+    hat = hat_matrix(X, 0.1)
     cosines = np.abs(hat / np.sqrt(np.outer(np.diag(hat), np.diag(hat)))) ** 3
     np.fill_diagonal(cosines, 0.0)
     graph = least_squares_graph(X, 0.1, power=3, q=None)
@@ -78,7 +87,7 @@ def test_a_graph_keeps_the_largest_entries_of_every_code():
 def test_blocks_of_rows_make_no_difference(monkeypatch):
     X = draw(40, 10)
     whole = [least_squares_graph(X, 0.1, q=q) for q in (None, 3)]
-    monkeypatch.setattr("polyspan.baselines.row_products.chunk_rows", lambda *_: 7)
+    monkeypatch.setattr("polyspan.graphs.edges.chunk_rows", lambda *_: 7)
     for q, expected in zip((None, 3), whole, strict=True):
         assert abs(least_squares_graph(X, 0.1, q=q) - expected).max() < 1e-12
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso
 
-from polyspan.baselines.lasso import lasso_codes
+from polyspan.baselines.sparse import lasso_codes
 
 
 def miss(gram, codes, weights):

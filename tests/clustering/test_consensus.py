@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
 
+from polyspan.arrays import unit_rows
 from polyspan.clustering.consensus import (
     Member,
     agreement,
@@ -12,12 +13,18 @@ from polyspan.clustering.consensus import (
     consensus,
     matched,
     rand_index,
+    size_entropy,
 )
-from polyspan.clustering.coordinates import unit_rows
-from polyspan.clustering.graphs import Coordinates, Named, proximity_graphs, subspace_graphs
-from polyspan.clustering.number import candidate_graphs, evidence
-from polyspan.clustering.residuals import leave_one_out, paired_t
-from polyspan.clustering.spectra import leading_spectrum, size_entropy
+from polyspan.clustering.coordinates import Coordinates
+from polyspan.clustering.decision import leave_one_out, paired_t
+from polyspan.clustering.graphs import (
+    Named,
+    candidate_graphs,
+    evidence,
+    proximity_graphs,
+    subspace_graphs,
+)
+from polyspan.graphs.spectra import leading_spectrum
 
 LABELS = np.repeat(np.arange(3), (20, 30, 25))
 

@@ -5,8 +5,8 @@ import pytest
 
 from polyspan.clustering import decision
 from polyspan.clustering.consensus import Member
+from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.decision import Judge, best_rung, by_graphs, close_subspaces, decide
-from polyspan.clustering.graphs import Coordinates
 from polyspan.metrics import clustering_error
 
 LABELS = np.repeat([0, 1], 60)

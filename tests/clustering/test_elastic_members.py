@@ -5,15 +5,15 @@ import pytest
 import scipy.sparse
 
 from polyspan.clustering.consensus import Member, rand_index
+from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.elastic_members import (
     angles_suffice,
     association,
     best_associated,
     elastic_choice,
-    elastic_net_graphs,
     elastic_nets_fit,
 )
-from polyspan.clustering.graphs import Coordinates
+from polyspan.clustering.graphs import elastic_net_graphs
 
 LABELS = np.repeat([0, 1], 15)
 

@@ -6,8 +6,7 @@ from sklearn.exceptions import NotFittedError
 
 from polyspan.clustering import SubspaceClustering
 from polyspan.clustering import subspace_clustering as module
-from polyspan.clustering.coordinates import in_range
-from polyspan.clustering.dimensions import beyond_chance, subspaces_of
+from polyspan.clustering.coordinates import beyond_chance, in_range, subspaces_of
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.metrics import clustering_error
 from polyspan.plotting import plot_partition
@@ -80,8 +79,8 @@ def test_predictions_follow_the_labels_also_with_a_common_part(offset):
 
 def test_labels_at_random_agree_by_chance():
     X, _ = flats(1, 2, 6, 0.01, n=300)
-    found = subspaces_of(X, np.random.RandomState(0).randint(3, size=300), 3)
-    assert beyond_chance(found.agreement, 3) < 0.3
+    _, agreement = subspaces_of(X, np.random.RandomState(0).randint(3, size=300), 3)
+    assert beyond_chance(agreement, 3) < 0.3
     assert beyond_chance(1.0, 3) == beyond_chance(0.2, 1) == 1.0
     assert beyond_chance(1 / 3, 3) == pytest.approx(0.0)
     assert beyond_chance(0.1, 3) == 0.0

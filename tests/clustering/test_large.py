@@ -7,13 +7,14 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan.arrays import device, to_numpy
-from polyspan.clustering import SubspaceClustering, decision, exemplars, neighbours, spectra
+from polyspan.clustering import SubspaceClustering, decision, exemplars
 from polyspan.clustering import coordinates as coordinates_module
 from polyspan.clustering import subspace_clustering as module
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.exemplars import Exemplars, extend
-from polyspan.clustering.spectra import leading_spectrum
 from polyspan.datasets import make_union_of_subspaces
+from polyspan.graphs import nearest, spectra
+from polyspan.graphs.spectra import leading_spectrum
 from polyspan.metrics import clustering_error
 from support import require_torch
 
@@ -28,7 +29,7 @@ def large(monkeypatch):
     """Let a few hundred samples be as many as tens of thousands."""
     for where, name, size in (
         (module, "DENSE_SAMPLES", 50), (module, "MOST_SAMPLES", 300), (module, "N_EXEMPLARS", 240),
-        (neighbours, "EXACT_ROWS", 100), (neighbours, "LEAF_ROWS", 60),
+        (nearest, "EXACT_ROWS", 100), (nearest, "LEAF_ROWS", 60),
         (coordinates_module, "LARGE", 100), (coordinates_module, "MOST_RANK", 12),
         (decision, "MOST_JUDGED", 120), (decision, "MOST_ANNEALED", 100),
     ):  # fmt: skip
@@ -111,7 +112,7 @@ def test_the_rule_that_fits_the_exemplars_is_taken(data, votes, monkeypatch):
     n_clusters = labels.max() + 1
     chosen = np.arange(0, len(X), 3)
     known = Exemplars(X[chosen], labels[chosen], np.ones(len(chosen)), n_clusters)
-    bases = exemplars.subspaces_of(known.X, known.labels, n_clusters).bases
+    bases, _ = exemplars.subspaces_of(known.X, known.labels, n_clusters)
     coordinates = Coordinates.of(known.X)
     found, confidence = extend(X, chosen, known, coordinates, bases)
     rule = known.votes(coordinates) if votes else known.nearest_subspace(bases)
@@ -135,32 +136,6 @@ def test_one_cluster():
     labels, confidence = extend(X, np.arange(20), known, Coordinates.of(X), np.empty(0))
     assert_array_equal(labels, 0)
     assert_array_equal(confidence, [0.5] * 20 + [1.0] * 10)
-
-
-def test_lanczos_equals_the_dense_solver(monkeypatch):
-    rng = np.random.default_rng(0)
-    graph = scipy.sparse.random_array((60, 60), density=0.2, rng=rng)
-    graph = (graph + graph.T).tocsr()
-    dense = leading_spectrum(graph, 4, 0)
-    monkeypatch.setattr(spectra, "DENSE_BELOW", 10)
-    monkeypatch.setattr(spectra, "UNSEEDED_ABOVE", 10)
-    found = leading_spectrum(graph, 4, 0)
-    assert_allclose(found.values, dense.values, atol=1e-8)
-    assert_allclose(np.abs(np.sum(found.vectors * dense.vectors, axis=0)), 1.0, atol=1e-6)
-
-
-def test_what_does_not_converge_has_no_gap(monkeypatch):
-    def fail(*arguments, **options):
-        raise spectra.ArpackNoConvergence("no", np.array([0.9, 1.0]), np.eye(500)[:, :2])
-
-    monkeypatch.setattr(spectra, "eigsh", fail)
-    monkeypatch.setattr(spectra, "UNSEEDED_ABOVE", 10)
-    path = scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(500, 500))
-    found = leading_spectrum(path.tocsr(), 4, 0)
-    assert_allclose(found.values, [1.0, 0.9, 0.9, 0.9])
-    assert found.gap(2) == found.gap(3) == 0.0
-    assert_array_equal(found.vectors[:, 0], np.eye(500)[:, 1])
-    assert not found.vectors[:, 2:].any()
 
 
 @pytest.mark.parametrize("n", [120, 450])

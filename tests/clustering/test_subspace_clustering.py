@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from polyspan import SubspaceClustering
 from polyspan.clustering import subspace_clustering
-from polyspan.clustering.members import EXTRA
+from polyspan.clustering.graphs import EXTRA
 from polyspan.geometry import subspace_distance
 from polyspan.metrics import clustering_error
 

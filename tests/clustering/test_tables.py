@@ -8,9 +8,10 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from polyspan import SubspaceClustering
-from polyspan.clustering.coordinates import Coordinates, unit_rows
-from polyspan.clustering.graphs import all_angles
-from polyspan.clustering.spectra import leading_spectrum
+from polyspan.arrays import unit_rows
+from polyspan.clustering.coordinates import Coordinates
+from polyspan.graphs.edges import all_angles
+from polyspan.graphs.spectra import leading_spectrum
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
 RNG = np.random.RandomState(0)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 from polyspan.datasets import extract_patches, load_city_scene
-from polyspan.datasets.pixels import read_gray
+from polyspan.datasets.files import read_gray
 
 PIXELS = np.random.RandomState(0).randint(1, 256, size=(61, 83)).astype(np.uint8)
 

@@ -14,6 +14,7 @@ from sklearn.preprocessing import KernelCenterer
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import literal_kernel
 from polyspan.geometry import draw_bases, pairwise_subspace_distances
+from polyspan.graphs.edges import neighbour_graph
 from polyspan.kernel._solve.alternation import (
     KernelRules,
     alternate,
@@ -21,15 +22,21 @@ from polyspan.kernel._solve.alternation import (
     objective,
     refill_empty,
 )
-from polyspan.kernel._solve.factor import Factor, leading_directions, updated_directions
 from polyspan.kernel._solve.leave_one_out import (
     _residuals,
     explicit_coordinates,
     leave_one_out_labels,
 )
-from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop, squared_distance
+from polyspan.kernel._solve.subspaces import (
+    Factor,
+    KernelSubspaces,
+    gkiop,
+    leading_directions,
+    squared_distance,
+    updated_directions,
+)
 from polyspan.kernel.functions import Kernel, feature_distances
-from polyspan.kernel.starts import neighbour_graph, spectral_labels
+from polyspan.kernel.options import spectral_labels
 from polyspan.union._solve.shape import ObjectiveWeights
 
 

@@ -12,10 +12,12 @@ from sklearn.datasets import load_digits
 from polyspan import MCKUSaL, RobustMCKUSaL
 from polyspan.baselines import KernelKMeans, KernelPCADenoiser, RobustKernelPCA
 from polyspan.datasets import mask_entries
+from polyspan.graphs.edges import neighbour_graph
+from polyspan.graphs.spectra import graph_embedding, repeat_nodes
 from polyspan.kernel._solve.alternation import KernelRules, _weighted_size
 from polyspan.kernel._solve.leave_one_out import _residuals, leave_one_out_labels
 from polyspan.kernel.incomplete import distinct_rows, estimate_kernel, mend, mend_samples
-from polyspan.kernel.starts import graph_embedding, neighbour_graph, repeat_nodes, spectral_labels
+from polyspan.kernel.options import spectral_labels
 from polyspan.kernels import Kernel
 
 DIGITS = load_digits(n_class=3)

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from polyspan import SubspaceOutlierDetector, load_model, save_model
 from polyspan.datasets import mask_entries
 from polyspan.outliers.learning import complete, row_keys, share_range
-from polyspan.outliers.surprise import column_surprises, surprise
+from polyspan.outliers.members import column_surprises, surprise
 
 
 def table(n=120, m=5, seed=0):

@@ -12,8 +12,9 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
+from polyspan.arrays import unit_rows
 from polyspan.checks import check_subspace_dim, warn_user
-from polyspan.kernel.starts import cluster_graph, least_eigenvectors
+from polyspan.graphs.spectra import cluster_graph, eigengap, least_eigenvectors
 from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import update_exactly
 from polyspan.union._solve.problem import prepare
@@ -24,29 +25,13 @@ from polyspan.union.looking import noise_variance
 N_STEPS = 3
 
 
-def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Return |C| + |C|ᵀ, after dividing every code (row of C) by its largest entry."""
-    absolute = abs(codes).tocsr()
-    largest = absolute.max(axis=1).toarray().ravel()
-    scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
-    absolute = scipy.sparse.dia_array((scale[None, :], [0]), shape=absolute.shape) @ absolute
-    return (absolute + absolute.T).tocsr()
-
-
-def smallest_laplacian_values(affinity: scipy.sparse.csr_array, k: int, seed: int) -> np.ndarray:
-    """Return the k smallest eigenvalues of the normalised Laplacian, ascending."""
-    matrix = laplacian(affinity, normed=True).tocsr()
-    return least_eigenvectors(matrix, min(k, affinity.shape[0]), seed)[0]
-
-
-def eigengap(values: np.ndarray) -> int:
-    """Return the number of eigenvalues before the widest gap."""
-    return int(np.argmax(np.diff(values))) + 1
-
-
 def estimate_n_clusters(affinity: scipy.sparse.csr_array, most: int, seed: int) -> int:
-    """Return the number of clusters by the eigengap of the normalised Laplacian."""
-    return eigengap(smallest_laplacian_values(affinity, most + 1, seed))
+    """Return the number of clusters by the eigengap of the normalised Laplacian.
+
+    Here a node without edges is a part of its own.
+    """
+    matrix = laplacian(affinity, normed=True).tocsr()
+    return eigengap(least_eigenvectors(matrix, min(most + 1, affinity.shape[0]), seed)[0])
 
 
 def spectral_labels(
@@ -149,7 +134,9 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         progress = FitProgress(self, X, y, 1, N_STEPS)
         tick = progress.ticker()
-        graph = self._affinity(unit_rows(X), seed)
+        # In two steps, as all results so far: runs of ensembles differ with the last digit.
+        largest = np.abs(X).max(axis=1, keepdims=True)
+        graph = self._affinity(unit_rows(X / np.where(largest > 0, largest, 1.0)), seed)
         tick()
         n_subspaces = self.n_subspaces
         if n_subspaces is None:
@@ -183,11 +170,3 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
                 f"the graph has {n_components} connected components, more than the {n_subspaces} "
                 "clusters asked for: components are joined at random"
             )
-
-
-def unit_rows(X: np.ndarray) -> np.ndarray:
-    """Scale every row to norm 1; a zero row stays zero."""
-    largest = np.abs(X).max(axis=1, keepdims=True)
-    X = X / np.where(largest > 0, largest, 1.0)
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    return np.asarray(X / np.where(norms > 0, norms, 1.0))

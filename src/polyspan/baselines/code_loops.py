@@ -1,4 +1,4 @@
-"""The loops of `lasso.py`, compiled by numba: an active-set lasso, and matching pursuit.
+"""Loops of sparse codes, compiled by numba: an active-set lasso, and matching pursuit.
 
 The lasso adds the coordinate that misses its optimality condition most, solves for all that are
 not zero with their signs held, and drops those whose sign would change, until no condition is
@@ -14,6 +14,8 @@ import numpy as np
 
 # A sample counts as dependent on others where less than this fraction of its square is left.
 DEPENDENT = 1e-10
+# Most rounds of one lasso; each adds a coordinate.
+MOST_ROUNDS = 2000
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -144,7 +146,7 @@ def _solve_one(
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def solve_lassos(
-    gram: Any, first: int, weights: Any, codes: Any, max_rounds: int, tol: float
+    gram: Any, first: int, weights: Any, codes: Any, tol: float
 ) -> int:  # pragma: no cover - compiled
     """Solve the lasso for consecutive samples from `first` on; return how many did not converge."""
     n = gram.shape[0]
@@ -154,7 +156,7 @@ def solve_lassos(
     factor = np.empty((n, n))
     for b in range(codes.shape[0]):
         if not _solve_one(
-            gram, first + b, weights[b], codes[b], gradient, active, factor, step, max_rounds,
+            gram, first + b, weights[b], codes[b], gradient, active, factor, step, MOST_ROUNDS,
             tol, False,
         ):  # fmt: skip
             failed += 1
@@ -221,7 +223,7 @@ def _next_atom(
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def run_omp(  # noqa: C901 - plain loops are what compiles well
-    gram: Any, k_most: int, tol: float, codes: Any, chosen: Any
+    gram: Any, k_most: int, codes: Any, chosen: Any
 ) -> None:  # pragma: no cover
     """Run orthogonal matching pursuit for all samples, with a growing Cholesky factor.
 
@@ -273,7 +275,7 @@ def run_omp(  # noqa: C901 - plain loops are what compiles well
                 row = gram[picked[j]]
                 for i in range(n):
                     alpha[i] -= c * row[i]
-            if residual <= tol * gram[target, target]:
+            if residual <= 0.0:
                 break
         for j in range(k):
             codes[target, j] = coef[j]

@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from polyspan._sklearn import Interval
-from polyspan.arrays import chunk_rows, row_slices
-from polyspan.baselines.base import GraphClustering, symmetric_affinity
+from polyspan.arrays import chunk_rows, row_slices, some_rows
+from polyspan.baselines.base import GraphClustering
 from polyspan.checks import warn_unconverged
+from polyspan.graphs.edges import symmetric_affinity
 
 # Candidates of every sample by the angle, those that each later round adds at most, and rounds.
 N_CANDIDATES = 40
@@ -77,22 +78,6 @@ def elastic_net_codes(
         indices = (np.repeat(np.arange(size), used.sum(axis=1)), candidates[used])
         chunks.append(scipy.sparse.csr_array((codes[used], indices), shape=(size, n)))
     return scipy.sparse.vstack(chunks, format="csr"), failed
-
-
-def elastic_net_graph(
-    X: np.ndarray,
-    gamma: float = 50.0,
-    l1_ratio: float = 0.9,
-    *,
-    nonnegative: bool = False,
-    exemplars: np.ndarray | None = None,
-) -> scipy.sparse.csr_array:
-    """Return |C| + |C|ᵀ of elastic-net codes, every code divided by its largest entry.
-
-    Codes that did not converge are kept as they are. Parameters are those of `elastic_net_codes`.
-    """
-    codes, _ = elastic_net_codes(X, gamma, l1_ratio, nonnegative=nonnegative, exemplars=exemplars)
-    return symmetric_affinity(codes)
 
 
 def _without_self(
@@ -219,8 +204,7 @@ class ElasticNetSubspaceClustering(GraphClustering):
         X = np.ascontiguousarray(X, dtype=np.float64)
         exemplars = None
         if self.n_exemplars is not None and self.n_exemplars < len(X):
-            rng = np.random.RandomState(seed)
-            exemplars = np.sort(rng.choice(len(X), self.n_exemplars, replace=False))
+            exemplars = some_rows(len(X), self.n_exemplars, np.random.RandomState(seed))
         codes, failed = elastic_net_codes(
             X, self.gamma, self.l1_ratio, nonnegative=self.nonnegative, exemplars=exemplars
         )

@@ -12,8 +12,8 @@ import scipy.sparse
 from polyspan._sklearn import Interval
 from polyspan.arrays import CHUNK_MAX_BYTES, row_slices
 from polyspan.baselines.base import GraphClustering, leading_coordinates
-from polyspan.baselines.row_products import largest_of_rows
 from polyspan.geometry.bases import draw_bases
+from polyspan.graphs.edges import largest_of_rows
 from polyspan.union._solve.batched import Batch, nearest
 
 # The runs work on the leading singular directions that hold this fraction of the energy: residuals

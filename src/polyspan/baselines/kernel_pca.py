@@ -13,34 +13,31 @@ from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed
 from polyspan.data.weights import check_weights
 from polyspan.kernel._solve.alternation import KernelRules
-from polyspan.kernel.fitting import Data, run_starts, store, warn_about, weighted_data
+from polyspan.kernel.fitting import Data, learn, weighted_data
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.mckusal import MCKUSaL
-from polyspan.kernel.plan import Plan, check_sizes
+from polyspan.kernel.options import KernelOptions, check_sizes
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.robust import RobustMCKUSaL, incomplete_problem
 from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
-from polyspan.progress import FitProgress
 
 # How many numbers of components to try, in a geometric sequence.
 N_SIZES = 24
 
 
-def _one_subspace(subspace_dim: int, n_samples: int) -> Plan:
-    """Return the plan of a fit of one subspace to all samples, which needs no iterations."""
+def _one_subspace(subspace_dim: int, n_samples: int) -> KernelOptions:
+    """Return the options of a fit of one subspace to all samples, which needs no iterations."""
     check_sizes(1, subspace_dim, n_samples)
     rules = KernelRules(subspace_dim, 1.0, max_iter=2, tol=0.0, max_update_iter=1, update_tol=0.0)
-    return Plan(1, rules)
+    return KernelOptions(1, rules)
 
 
-def _learn(model: KernelUnion, data: Data, y: Any, problem: GramProblem, plan: Plan) -> None:
+def _learn(
+    model: KernelUnion, data: Data, y: Any, problem: GramProblem, options: KernelOptions
+) -> None:
     """Find the subspace, for which no random numbers are needed, and store it."""
-    progress = FitProgress(model, data.X, y, plan.n_starts, problem.max_steps(plan))
-    runs = run_starts(problem, plan, np.random.RandomState(0), progress)
-    best = store(model, data, problem, runs)
-    progress.end()
-    warn_about(best, plan)
+    learn(model, data, y, problem, options, np.random.RandomState(0))
     model.n_iter_ = 1
 
 
@@ -163,10 +160,10 @@ class KernelPCADenoiser(KernelUnion):
             self.subspace_dim_ = int(self.noise_choice_.best_params["subspace_dim"])
         else:
             self.subspace_dim_ = int(self.subspace_dim)
-        plan = _one_subspace(self.subspace_dim_, data.n_samples)
+        options = _one_subspace(self.subspace_dim_, data.n_samples)
         kernel = kernel_of(self)
         G = matrix_of(kernel, data.X)
-        _learn(self, data, y, GramProblem.of(G, kernel, data.X, **data.weighting), plan)
+        _learn(self, data, y, GramProblem.of(G, kernel, data.X, **data.weighting), options)
         return self
 
     def _choose(self, X: np.ndarray) -> NoiseChoice:
@@ -280,9 +277,9 @@ class RobustKernelPCA(KernelUnion):
         X = self._validate(X, reset=True)
         data = weighted_data(X, check_weights(sample_weight, X))
         check_columns_observed(np.isnan(data.X))
-        plan = _one_subspace(self.subspace_dim, data.n_samples)
-        problem, plan = incomplete_problem(self, data, plan)
-        _learn(self, data, y, problem, plan)
+        options = _one_subspace(self.subspace_dim, data.n_samples)
+        problem, options = incomplete_problem(self, data, options)
+        _learn(self, data, y, problem, options)
         return self
 
     _takes_missing = True

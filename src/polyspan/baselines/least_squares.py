@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse
 
 from polyspan._sklearn import Interval
-from polyspan.baselines.base import GraphClustering, unit_rows
-from polyspan.baselines.row_products import largest_of_rows
+from polyspan.arrays import unit_rows
+from polyspan.baselines.base import GraphClustering
+from polyspan.graphs.edges import largest_of_rows
 
 
 def ridge_factor(X: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -35,20 +36,6 @@ def ridge_factor(X: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     factor = (X @ vectors) / np.sqrt(np.maximum(values, 0.0) + alpha)
     rest = 1.0 - np.einsum("ij,ij->i", factor, factor)
     return factor, np.maximum(rest, np.finfo(np.float64).eps)
-
-
-def least_squares_codes(X: np.ndarray, alpha: float, *, zero_diagonal: bool = True) -> np.ndarray:
-    """Return the codes of all rows, dense: C minimises ‖X - CX‖² + α‖C‖².
-
-    With `zero_diagonal` no row uses itself: C_ij = H_ij/(1 - H_ii) for j ≠ i, H being the minimum
-    without that condition.
-    """
-    factor, rest = ridge_factor(np.asarray(X, dtype=np.float64), alpha)
-    codes = factor @ factor.T
-    if zero_diagonal:
-        codes /= rest[:, None]
-        np.fill_diagonal(codes, 0.0)
-    return np.asarray(codes)
 
 
 def least_squares_graph(

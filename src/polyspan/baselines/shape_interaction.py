@@ -8,18 +8,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.csgraph import laplacian
-from sklearn.cluster import KMeans
 
-from polyspan._sklearn import Interval, plain_settings
-from polyspan.baselines.base import (
-    GraphClustering,
-    eigengap,
-    left_singular_vectors,
-    unit_rows,
-)
-from polyspan.baselines.row_products import largest_of_rows
-from polyspan.kernel.starts import KMEANS_STARTS, least_eigenvectors
+from polyspan._sklearn import Interval
+from polyspan.arrays import unit_rows
+from polyspan.baselines.base import GraphClustering, left_singular_vectors
+from polyspan.graphs.edges import largest_of_rows
+from polyspan.graphs.spectra import cluster_rows, eigengap, least_eigenvectors, normed_laplacian
 
 #: Candidate ranks where the number of clusters is unknown.
 RANKS = (4, 6, 9, 13, 18, 27, 40, 60, 90)
@@ -79,16 +73,13 @@ def cut_per_gap(
     n_clusters : int or None
         None: by the widest gap, at most `most`, and the cut is that of a cluster on average.
     """
-    matrix = laplacian(graph, normed=True).tocsr()
-    matrix.setdiag(1.0)  # a node without edges has a row of zeros: it is no cluster of its own
+    matrix, _ = normed_laplacian(graph)
     size = most if n_clusters is None else n_clusters
     values, vectors = least_eigenvectors(matrix, size + 1, seed)
     L = eigengap(values) if n_clusters is None else n_clusters
     if L == 1:
         return np.inf
-    kmeans = KMeans(L, n_init=KMEANS_STARTS, random_state=seed)
-    with plain_settings():
-        labels = kmeans.fit_predict(unit_rows(vectors[:, :L]))
+    labels = cluster_rows(vectors[:, :L], L, seed)
     cut = normalised_cut(graph, labels) / (L if n_clusters is None else 1)
     return float(cut / (values[L] - values[L - 1] + GAP_FLOOR))
 

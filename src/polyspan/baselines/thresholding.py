@@ -12,6 +12,7 @@ import scipy.sparse
 from polyspan._sklearn import Interval
 from polyspan.arrays import chunk_rows, row_slices
 from polyspan.baselines.base import GraphClustering
+from polyspan.graphs.edges import edges
 
 
 class ThresholdingSubspaceClustering(GraphClustering):
@@ -89,22 +90,17 @@ class ThresholdingSubspaceClustering(GraphClustering):
             most = self.max_subspaces if self.n_subspaces is None else self.n_subspaces
             q = max(3, math.ceil(n / (20 * most))) * (2 if self.n_subspaces is None else 1)
         self.q_ = min(q, max(n - 1, 1))
-        rows, columns, weights = [], [], []
-        size = chunk_rows(max(n, X.shape[1]), X.itemsize)
-        for which in row_slices(n, size):
+        neighbours, weights = [], []
+        for which in row_slices(n, chunk_rows(max(n, X.shape[1]), X.itemsize)):
             products = np.abs(X[which] @ X.T)
-            here = np.arange(which.start, which.stop, dtype=np.int32)
+            here = np.arange(which.start, which.stop)
             products[here - which.start, here] = -1.0
             nearest = np.argpartition(-products, self.q_ - 1, axis=1)[:, : self.q_]
             values = np.take_along_axis(products, nearest, axis=1)
-            rows.append(np.repeat(here, self.q_))
-            columns.append(nearest.ravel().astype(np.int32))
-            weights.append(np.exp(-2.0 * np.arccos(np.clip(values, 0.0, 1.0))).ravel())
+            neighbours.append(nearest)
+            weights.append(np.exp(-2.0 * np.arccos(np.clip(values, 0.0, 1.0))))
         # A sample that is orthogonal to all others still has edges, with the weight exp(-π).
-        graph = scipy.sparse.csr_array(
-            (np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))),
-            shape=(n, n),
-        )
+        graph = edges(np.concatenate(weights), np.concatenate(neighbours))
         graph.setdiag(0.0)
         graph.eliminate_zeros()
         return (graph + graph.T).tocsr()

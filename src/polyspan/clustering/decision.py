@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from polyspan.arrays import some_rows
 from polyspan.clustering.consensus import (
     CLEAR_GAP,
     Member,
@@ -19,7 +20,6 @@ from polyspan.clustering.consensus import (
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.elastic_members import angles_suffice, elastic_choice, elastic_nets_fit
 from polyspan.clustering.graphs import few_directions
-from polyspan.clustering.residuals import leave_one_out, paired_t
 from polyspan.union import MiCUSaL
 
 #: Energy that the coordinates of residuals hold.
@@ -41,6 +41,8 @@ LOWER = 0.97
 MOSTLY = 0.7
 #: Two annealed runs must agree by this adjusted Rand index.
 REPEATABLE = 0.8
+# 1 - leverage is at least this: a sample that has a direction of its own says nothing.
+LEAST_FREE = 0.05
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Judge:
     def of(cls, coordinates: Coordinates, n_clusters: int) -> Judge:
         """Take the coordinates that hold nearly all of the energy."""
         r = coordinates.rank_at(ENERGY)
-        rows = some_rows(len(coordinates.U), MOST_JUDGED, coordinates.seed)
+        rows = some_rows(len(coordinates.U), MOST_JUDGED, np.random.RandomState(coordinates.seed))
         return cls(coordinates.U[rows, :r] * coordinates.S[:r], n_clusters, rows)
 
     def residuals(self, labels: np.ndarray, dim: int) -> np.ndarray:
@@ -78,11 +80,30 @@ class Judge:
         return leave_one_out(self.Z, labels[self.rows], self.n_clusters, dim)
 
 
-def some_rows(n: int, most: int, seed: int) -> np.ndarray:
-    """Return all rows, or so many of them, drawn at random, in their order."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.RandomState(seed).choice(n, most, replace=False))
+def leave_one_out(Z: np.ndarray, labels: np.ndarray, n_clusters: int, dim: int) -> np.ndarray:
+    """Return squared residuals of every sample to the subspace of its cluster without it.
+
+    r/(1 - h)², r the squared residual to the leading `dim` directions of the cluster and h the
+    leverage of the sample in them.
+    """
+    out = np.zeros(len(Z))
+    for c in range(n_clusters):
+        own = np.flatnonzero(labels == c)
+        if not len(own):
+            continue
+        U, S, _ = np.linalg.svd(Z[own], full_matrices=False)
+        U, S = U[:, :dim], S[:dim]
+        residuals = np.maximum((Z[own] ** 2).sum(axis=1) - (U**2) @ S**2, 0.0)
+        free = np.maximum(1.0 - (U**2).sum(axis=1), LEAST_FREE)
+        out[own] = residuals / free**2
+    return out
+
+
+def paired_t(current: np.ndarray, other: np.ndarray) -> float:
+    """Return the mean difference over its standard error: positive where `other` is lower."""
+    difference = current - other
+    error = difference.std(ddof=1) / np.sqrt(len(difference))
+    return float(difference.mean() / error) if error > 0 else 0.0
 
 
 def best_rung(members: Sequence[Member], n_clusters: int) -> int:
@@ -114,7 +135,7 @@ def decide(
         dims = (*(dim for dim in THIN_DIMS if 2 * dim < few), *CLOSE_DIMS)
         found = close_subspaces(labels, judge, X, seed, dims) if close else None
         if found is not None:
-            return Partition(found.labels, found.certainty, found.source, everything)
+            return replace(found, members=everything)
     elif elastic_nets_fit(len(X), n_clusters) and not angles_suffice(
         members, coordinates, n_clusters
     ):
@@ -151,29 +172,20 @@ def by_graphs(
     return labels, source
 
 
-@dataclass(frozen=True)
-class Annealed:
-    """What annealing found twice."""
-
-    labels: np.ndarray
-    certainty: float
-    source: str
-
-
 def close_subspaces(
     labels: np.ndarray,
     judge: Judge,
     X: np.ndarray,
     seed: int,
     dims: Sequence[int] = CLOSE_DIMS,
-) -> Annealed | None:
+) -> Partition | None:
     """Return what annealing finds, where it is clearly better and comes out twice, or None.
 
     A partition with clusters of fewer samples than dimensions is none.
     """
     n, m = X.shape
     n_clusters = judge.n_clusters
-    best: Annealed | None = None
+    best: Partition | None = None
     for dim in dims:
         if 3 * dim * n_clusters > n or dim >= m:
             continue
@@ -185,7 +197,8 @@ def close_subspaces(
             continue
         agreeing = rand_index(first, _annealed(X, n_clusters, dim, seed + 1))
         if agreeing > (REPEATABLE if best is None else best.certainty):
-            best = Annealed(first, agreeing, f"close subspaces of dimension {dim}, annealed")
+            source = f"close subspaces of dimension {dim}, annealed"
+            best = Partition(first, agreeing, source, [])
     return best
 
 
@@ -195,4 +208,5 @@ def _annealed(X: np.ndarray, n_clusters: int, dim: int, seed: int) -> np.ndarray
         model = MiCUSaL(n_clusters, dim, center=False, random_state=seed)
         if len(X) <= MOST_ANNEALED:
             return np.asarray(model.fit(X).labels_)
-        return np.asarray(model.fit(X[some_rows(len(X), MOST_ANNEALED, seed)]).predict(X))
+        rows = some_rows(len(X), MOST_ANNEALED, np.random.RandomState(seed))
+        return np.asarray(model.fit(X[rows]).predict(X))

@@ -7,26 +7,21 @@ weight of every cluster stays inside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
 from scipy.stats import rankdata
 
+from polyspan.arrays import one_hot
 from polyspan.clustering.consensus import Member, cluster_graphs, consensus, rand_index
-from polyspan.clustering.graphs import Coordinates, Named
-from polyspan.clustering.spectra import one_hot, unit_rows
+from polyspan.clustering.coordinates import Coordinates
+from polyspan.clustering.graphs import ELASTIC_NET, elastic_net_graphs
 
 #: Elastic nets take part up to this many clusters and samples. With more clusters they lose more
 #: than they win; with more samples they take longer than all other graphs.
 MOST_CLUSTERS = 5
 MOST_SAMPLES = 5000
-#: Weights of the fit, and whether codes are nonnegative: on samples of norm 1, and on samples
-#: that are whitened by half.
-UNIT_NETS = ((5.0, False), (50.0, False), (50.0, True))
-WHITENED_NETS = ((10.0, False), (50.0, True))
-L1_RATIO = 0.9
-KIND = "elastic net"
 #: Samples of rank at most this many times the number of clusters need no elastic net.
 LOW_RANK = 4
 #: Angles suffice where their gap is at least the first number, or at least the second and its odds
@@ -41,23 +36,6 @@ TRUSTED_NETS, NET_GAP, NET_AGREES = (1, 3, 4), 0.2, 0.5
 def elastic_nets_fit(n_samples: int, n_clusters: int) -> bool:
     """Return whether the data are small enough for elastic nets."""
     return n_clusters <= MOST_CLUSTERS and n_samples <= MOST_SAMPLES
-
-
-def elastic_net_graphs(coordinates: Coordinates) -> Iterator[Named]:
-    """Yield the graphs of five elastic nets."""
-    # Imported here: it loads all baselines, and compiles.
-    from polyspan.baselines.base import symmetric_affinity
-    from polyspan.baselines.elastic_net import elastic_net_codes
-
-    for energy, power, nets in ((0.9999, 1.0, UNIT_NETS), (0.99, 0.5, WHITENED_NETS)):
-        r = coordinates.rank_at(energy)
-        Z = unit_rows(coordinates.U[:, :r] * coordinates.S[:r] ** power)
-        Z = np.ascontiguousarray(Z, dtype=np.float64)
-        for gamma, nonnegative in nets:
-            codes, _ = elastic_net_codes(Z, gamma, L1_RATIO, nonnegative=nonnegative)
-            parts = [f"elastic net, γ={gamma:g}"]
-            parts += ["nonnegative"] * nonnegative + ["whitened by half"] * (power != 1.0)
-            yield Named(", ".join(parts), KIND, r, symmetric_affinity(codes))
 
 
 def angles_suffice(members: Sequence[Member], coordinates: Coordinates, n_clusters: int) -> bool:
@@ -77,7 +55,7 @@ def _odds(gap: float) -> float:
 
 def association(graph: scipy.sparse.csr_array, labels: np.ndarray, n_clusters: int) -> float:
     """Return the smallest fraction of a cluster's weight that stays inside; 0 if one is empty."""
-    H = one_hot(labels, n_clusters)
+    H = one_hot(labels, n_clusters, np.float64)
     inside = np.einsum("ij,ij->j", H, graph @ H)
     whole = H.T @ np.asarray(graph.sum(axis=1)).ravel()
     return float(np.min(np.where(whole > 0, inside / np.where(whole > 0, whole, 1.0), 0.0)))
@@ -117,7 +95,7 @@ def elastic_choice(
 
     `current` are the labels so far; the source is None where they win.
     """
-    nets = [member for member in members if member.kind == KIND]
+    nets = [member for member in members if member.kind == ELASTIC_NET]
     new = [] if nets else cluster_graphs(elastic_net_graphs(coordinates), n_clusters, seed)
     nets = nets or new
     stays = Member("consensus", "consensus", 0, np.empty(0), 0.0, current)

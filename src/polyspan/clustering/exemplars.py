@@ -1,16 +1,26 @@
-"""Labels of all samples from those of exemplars: by the nearest subspace, or by votes."""
+"""Labels of all samples from those that are clustered: distinct samples, of many some exemplars.
+
+Samples that occur several times are clustered once: a graph would cut through equal ones. Those
+that are no exemplars belong to the nearest subspace, or to the cluster that exemplars vote for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 import numpy as np
 
-from polyspan.arrays import chunk_rows, row_slices
-from polyspan.clustering.coordinates import Coordinates, in_range, unit_rows
-from polyspan.clustering.dimensions import energies_in, subspaces_of
-from polyspan.clustering.neighbours import among_all
+from polyspan.arrays import chunk_rows, row_slices, unit_rows
+from polyspan.clustering.coordinates import (
+    Coordinates,
+    energies_in,
+    in_range,
+    subspaces_of,
+)
+from polyspan.clustering.decision import Partition
+from polyspan.graphs.nearest import among_all
 
 #: The nearest exemplars that vote, in the coordinates that hold this part of the energy.
 N_VOTES = 5
@@ -22,6 +32,27 @@ N_GROUPS = 10
 
 #: Labels of rows, and by how much each won, from 0 to 1.
 Rule = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def distinct_samples(X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return samples without copies, and for every sample its index there; None without copies."""
+    seen: dict[bytes, int] = {}
+    first: list[int] = []
+    inverse = np.empty(len(X), dtype=np.int64)
+    for i, row in enumerate(np.ascontiguousarray(X)):
+        # A digest, not the row: the samples are not held twice.
+        inverse[i] = seen.setdefault(blake2b(row.tobytes(), digest_size=16).digest(), len(seen))
+        if inverse[i] == len(first):
+            first.append(i)
+    return (X, None) if len(first) == len(X) else (X[first], inverse)
+
+
+def with_copies(found: Partition, inverse: np.ndarray | None) -> Partition:
+    """Return a partition of distinct samples as one of all samples."""
+    if inverse is None:
+        return found
+    members = [replace(m, labels=m.labels[inverse], graph=None) for m in found.members]
+    return replace(found, labels=found.labels[inverse], members=members)
 
 
 @dataclass(frozen=True)
@@ -40,7 +71,7 @@ class Exemplars:
     def nearest_subspace(self, bases: np.ndarray | None = None) -> Rule:
         """Return the rule by which a sample belongs to its nearest subspace."""
         if bases is None:
-            bases = subspaces_of(self.X, self.labels, self.n_clusters).bases
+            bases, _ = subspaces_of(self.X, self.labels, self.n_clusters)
 
         def rule(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             energies = energies_in(rows, bases)
@@ -92,10 +123,8 @@ def extend(
     if right[1].sum() > right[0].sum():
         rule, scale = known.votes(coordinates), _calibration(shares, right[1] * held.confidence)
     else:
-        rule, scale = (
-            known.nearest_subspace(bases),
-            _calibration(margins, right[0] * held.confidence),
-        )
+        rule = known.nearest_subspace(bases)
+        scale = _calibration(margins, right[0] * held.confidence)
     for which in row_slices(len(X), chunk_rows(X.shape[1], X.itemsize)):
         labels[which], won_by = rule(in_range(X[which]))
         confidence[which] = np.interp(won_by, *scale) * X[which].any(axis=1)

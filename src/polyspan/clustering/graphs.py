@@ -1,18 +1,28 @@
-"""Graphs of the samples: by the angles of thin singular vectors, and by nearest neighbours."""
+"""Which graphs tell how many clusters there are, and which take part in the consensus.
+
+Graphs are made of the angles between thin singular vectors, and of nearest neighbours. Users may
+add those of the compared methods.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
-import scipy.sparse
 
-from polyspan.arrays import Array, device, is_numpy, namespace, row_slices
-from polyspan.clustering.coordinates import Coordinates as Coordinates
-from polyspan.clustering.coordinates import unit_rows
-from polyspan.clustering.neighbours import nearest_distances, nearest_rows
-from polyspan.clustering.spectra import Graph
+from polyspan.arrays import unit_rows
+from polyspan.clustering.coordinates import Coordinates
+from polyspan.graphs.edges import (
+    all_angles,
+    local_scaling,
+    nearest_angles,
+    overlap,
+    symmetric_affinity,
+)
+from polyspan.graphs.nearest import nearest_distances
+from polyspan.graphs.spectra import Graph, leading_spectrum
 
 #: Ranks of the subspace graphs, in multiples of the number of clusters.
 RUNGS = (2, 3, 4, 6, 9)
@@ -24,6 +34,23 @@ SPARSE_RUNGS = (6, 9)
 #: graphs there are both: few neighbours tell digits apart, more of them many faces.
 FEW_ANGLES, MORE_ANGLES = (5, 2), (15, 4)
 N_OVERLAP = 10  # neighbours whose overlap is compared
+#: Ranks of the subspace graphs that are looked at.
+RANKS = (4, 6, 9, 13, 18, 27, 40, 60, 90, 130)
+#: A subspace graph of rank r can tell up to r divided by this many clusters, unless r are all the
+#: directions there are.
+RANK_PER_CLUSTER = 1.5
+#: Samples along at most twice as many directions have a graph of just these.
+FEW_CLUSTERS = 5
+#: Neighbours of a sample in the graphs that a user adds, so that these are sparse.
+N_NEIGHBOURS = 20
+#: Dimension and number of the partitions of "ensemble".
+ENSEMBLE_DIM, ENSEMBLE_RUNS = 4, 50
+#: Elastic nets: weights of the fit, and whether codes are nonnegative, on samples of norm 1 and on
+#: samples that are whitened by half.
+UNIT_NETS = ((5.0, False), (50.0, False), (50.0, True))
+WHITENED_NETS = ((10.0, False), (50.0, True))
+L1_RATIO = 0.9
+ELASTIC_NET = "elastic net"
 
 
 @dataclass(frozen=True)
@@ -66,34 +93,6 @@ def subspace_graphs(
             yield Named(f"{k} nearest angles, rank {r}", "subspace", r, graph)
 
 
-def all_angles(Q: Array) -> Array:
-    """Join every unit row to all others by |cos|⁶, where the rows are."""
-    squares = Q @ Q.mT
-    squares *= squares
-    if is_numpy(squares):
-        np.fill_diagonal(squares, 0.0)
-    else:
-        xp = namespace(squares)
-        every = xp.arange(squares.shape[0], device=device(squares))
-        squares = xp.where(every[:, None] == every[None, :], 0.0, squares)
-    return squares * squares * squares
-
-
-def nearest_angles(
-    Q: Array, sizes: Sequence[tuple[int, int]], seed: int
-) -> Iterator[scipy.sparse.csr_array]:
-    """Join every unit row to the k others of largest |cos|, by a power of it, for all (k, power).
-
-    All graphs come from one search.
-    """
-    if not sizes:
-        return
-    cosines, neighbours = nearest_rows(Q, max(k for k, _ in sizes), seed, lines=True)
-    for k, power in sizes:
-        graph = _edges(cosines[:, :k].astype(np.float64) ** power, neighbours[:, :k])
-        yield (graph + graph.T).tocsr()
-
-
 def proximity_graphs(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
     """Yield graphs of nearest neighbours in two scalings of the coordinates."""
     n = len(coordinates.U)
@@ -105,39 +104,118 @@ def proximity_graphs(coordinates: Coordinates, n_clusters: int) -> Iterator[Name
         wide = min(N_OVERLAP, n - 1)
         distances, neighbours = nearest_distances(Z, max(k, wide), coordinates.seed)
         scaled = "" if power == 1.0 else ", whitened by half"
-        graph = _local_scaling(distances[:, :k], neighbours[:, :k])
+        graph = local_scaling(distances[:, :k], neighbours[:, :k])
         yield Named(f"{k} neighbours{scaled}", "neighbours", r, graph)
         yield Named(
             f"overlap of {wide} neighbours{scaled}", "overlap", r,
-            _overlap(graph, neighbours[:, :wide]),
+            overlap(graph, neighbours[:, :wide]),
         )  # fmt: skip
 
 
-def _edges(weights: np.ndarray, neighbours: np.ndarray) -> scipy.sparse.csr_array:
-    n, k = neighbours.shape
-    rows = np.repeat(np.arange(n), k)
-    return scipy.sparse.csr_array((weights.ravel(), (rows, neighbours.ravel())), shape=(n, n))
+def candidate_graphs(coordinates: Coordinates, most: int, dense: bool) -> Iterable[Named]:
+    """Yield graphs for all numbers of clusters.
+
+    Along few directions, as on lines, x and -x are far apart: neighbours would count halves.
+    """
+    n = len(coordinates.U)
+    ranks = {r: False for r in RANKS if r <= n / 2 and r < coordinates.rank}
+    few = few_directions(coordinates, FEW_CLUSTERS)
+    if few is not None:
+        for named in subspace_graphs(coordinates, {few: True}, dense):
+            yield replace(named, kind="all directions")
+    yield from subspace_graphs(coordinates, ranks, dense)
+    if few is None:
+        yield from proximity_graphs(coordinates, most)
 
 
-def _local_scaling(distances: np.ndarray, neighbours: np.ndarray) -> scipy.sparse.csr_array:
-    """Return edges of the weight exp(-d²/(σ_iσ_j)), σ the distance to the last neighbour."""
-    sigma = distances[:, -1]
-    smallest = sigma.min(where=sigma > 0, initial=np.inf)
-    sigma = np.where(sigma > 0, sigma, smallest if np.isfinite(smallest) else 1.0)
-    weights = np.exp(-(distances**2) / (sigma[:, None] * sigma[neighbours]))
-    graph = _edges(weights, neighbours)
-    return ((graph + graph.T) / 2).tocsr()
+def evidence(graphs: Iterable[Named], most: int, seed: int) -> np.ndarray:
+    """Return Σ g² over all graphs for 2, 3, …, `most` clusters."""
+    total = np.zeros(most - 1)
+    for named in graphs:
+        spectrum = leading_spectrum(named.graph, most + 1, seed)
+        for number in range(2, min(most, len(spectrum.values) - 1) + 1):
+            if named.kind != "subspace" or named.rank > RANK_PER_CLUSTER * number:
+                total[number - 2] += spectrum.gap(number) ** 2
+    return total
 
 
-def _overlap(edges: scipy.sparse.csr_array, neighbours: np.ndarray) -> scipy.sparse.csr_array:
-    """Return the same edges, weighted by the Jaccard index of both neighbourhoods."""
-    n, k = neighbours.shape
-    members = np.concatenate([np.arange(n)[:, None], neighbours], axis=1)
-    sets = _edges(np.ones(members.shape), members)
-    pairs = edges.tocoo()
-    common = np.zeros(pairs.nnz)
-    for which in row_slices(pairs.nnz, 1 << 18):
-        first, second = sets[pairs.row[which]], sets[pairs.col[which]]
-        common[which] = np.asarray(first.multiply(second).sum(axis=1)).ravel()
-    weights = common / (2 * (k + 1) - common)
-    return scipy.sparse.csr_array((weights, (pairs.row, pairs.col)), shape=(n, n))
+def member_ranks(coordinates: Coordinates, n_clusters: int) -> dict[int, bool]:
+    """Return the ranks of the subspace graphs, and whether each has a sparse graph too.
+
+    Samples along few directions, as of lines, have a graph of just these.
+    """
+    most = min(len(coordinates.U) / 2, coordinates.rank - 1)
+    ranks = {c * n_clusters: c in SPARSE_RUNGS for c in RUNGS if c * n_clusters <= most}
+    few = few_directions(coordinates, n_clusters)
+    return ranks if few is None else {few: True} | ranks
+
+
+def most_members(coordinates: Coordinates, n_clusters: int) -> int:
+    """Return how many graphs take part at most, without those that a user adds."""
+    return 2 * len(member_ranks(coordinates, n_clusters)) + 4
+
+
+def member_graphs(
+    coordinates: Coordinates, n_clusters: int, seed: int, *, dense: bool, extra: Sequence[str]
+) -> Iterator[Named]:
+    """Yield all graphs of a fit."""
+    return chain(
+        subspace_graphs(coordinates, member_ranks(coordinates, n_clusters), dense),
+        proximity_graphs(coordinates, n_clusters),
+        *(EXTRA[name](coordinates, n_clusters, seed) for name in extra),
+    )
+
+
+def elastic_net_graphs(coordinates: Coordinates) -> Iterator[Named]:
+    """Yield the graphs of five elastic nets."""
+    # Imported here: it loads all baselines, and compiles.
+    from polyspan.baselines.elastic_net import elastic_net_codes
+
+    for energy, power, nets in ((0.9999, 1.0, UNIT_NETS), (0.99, 0.5, WHITENED_NETS)):
+        r = coordinates.rank_at(energy)
+        Z = unit_rows(coordinates.U[:, :r] * coordinates.S[:r] ** power)
+        Z = np.ascontiguousarray(Z, dtype=np.float64)
+        for gamma, nonnegative in nets:
+            codes, _ = elastic_net_codes(Z, gamma, L1_RATIO, nonnegative=nonnegative)
+            parts = [f"elastic net, γ={gamma:g}"]
+            parts += ["nonnegative"] * nonnegative + ["whitened by half"] * (power != 1.0)
+            yield Named(", ".join(parts), ELASTIC_NET, r, symmetric_affinity(codes))
+
+
+def _unit_samples(coordinates: Coordinates) -> np.ndarray:
+    return np.ascontiguousarray(unit_rows(coordinates.U * coordinates.S), dtype=np.float64)
+
+
+def _least_squares(coordinates: Coordinates, n_clusters: int, seed: int) -> Iterator[Named]:
+    from polyspan.baselines.least_squares import least_squares_graph
+
+    graph = least_squares_graph(_unit_samples(coordinates), q=N_NEIGHBOURS)
+    yield Named("least squares", "least squares", coordinates.rank, graph)
+
+
+def _ensemble(coordinates: Coordinates, n_clusters: int, seed: int) -> Iterator[Named]:
+    from polyspan.baselines.ensemble import co_association_graph
+
+    dim = min(ENSEMBLE_DIM, max(1, coordinates.rank - 1))
+    graph = co_association_graph(
+        _unit_samples(coordinates), n_clusters, dim, n_runs=ENSEMBLE_RUNS, seed=seed
+    )
+    yield Named(f"ensemble of {ENSEMBLE_RUNS} partitions", "ensemble", coordinates.rank, graph)
+
+
+def _shape_interaction(coordinates: Coordinates, n_clusters: int, seed: int) -> Iterator[Named]:
+    from polyspan.baselines.shape_interaction import shape_interaction_graph
+
+    for rank in member_ranks(coordinates, n_clusters):
+        graph = shape_interaction_graph(coordinates.U, rank, q=N_NEIGHBOURS)
+        yield Named(f"shape interaction, rank {rank}", "subspace", rank, graph)
+
+
+#: Graphs of the compared methods, by the names that `extra_members` takes. The methods are imported
+#: when they are asked for: `import polyspan` does not wait for them.
+EXTRA = {
+    "elastic_net": lambda coordinates, *_: elastic_net_graphs(coordinates),
+    "least_squares": _least_squares,
+    "ensemble": _ensemble,
+    "shape_interaction": _shape_interaction,
+}

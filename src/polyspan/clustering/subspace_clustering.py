@@ -11,16 +11,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import to_numpy
+from polyspan.arrays import some_rows, to_numpy
 from polyspan.checks import refuse_missing, validate_samples, warn_user
 from polyspan.clustering.consensus import Member, agreement, cluster_graphs, members_table
-from polyspan.clustering.coordinates import Coordinates, move_attributes, scaled_samples
+from polyspan.clustering.coordinates import (
+    Coordinates,
+    beyond_chance,
+    move_attributes,
+    scaled_samples,
+    subspaces_of,
+)
 from polyspan.clustering.decision import Judge, Partition, best_rung, decide
-from polyspan.clustering.dimensions import beyond_chance, subspaces_of
-from polyspan.clustering.duplicates import distinct_samples, with_copies
-from polyspan.clustering.exemplars import Exemplars, extend
-from polyspan.clustering.members import EXTRA, member_graphs, most_members
-from polyspan.clustering.number import candidate_graphs, evidence
+from polyspan.clustering.exemplars import Exemplars, distinct_samples, extend, with_copies
+from polyspan.clustering.graphs import (
+    EXTRA,
+    candidate_graphs,
+    evidence,
+    member_graphs,
+    most_members,
+)
 from polyspan.clustering.summary import Fitted, short_summary, summarise
 from polyspan.clustering.verdict import UNSURE, complaints, verdict
 from polyspan.progress import FitProgress
@@ -196,7 +205,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         distinct, copies = distinct_samples(X)
         chosen = None
         if len(distinct) > MOST_SAMPLES:
-            chosen = np.sort(rng.choice(len(distinct), N_EXEMPLARS, replace=False))
+            chosen = some_rows(len(distinct), N_EXEMPLARS, rng)
         part = distinct if chosen is None else distinct[chosen]
         coordinates = Coordinates.of(scaled_samples(part), seed, like=given)
         n_clusters = self._number(coordinates, seed)
@@ -285,12 +294,9 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
 
     def _subspaces(self, X: np.ndarray, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
         """Return the attributes that predictions need."""
-        found = subspaces_of(X, labels, n_clusters)
-        return {
-            "bases_": found.bases,
-            "mean_": np.zeros(X.shape[1], dtype=X.dtype),
-            "agreement_": found.agreement,
-        }
+        bases, agreement = subspaces_of(X, labels, n_clusters)
+        mean = np.zeros(X.shape[1], dtype=X.dtype)
+        return {"bases_": bases, "mean_": mean, "agreement_": agreement}
 
     def _store(self, X: np.ndarray, found: Partition, n_clusters: int) -> None:
         members, labels = found.members, found.labels

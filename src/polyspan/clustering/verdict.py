@@ -8,7 +8,7 @@ import numpy as np
 
 from polyspan.clustering.consensus import CLEAR_GAP, Member
 from polyspan.clustering.decision import MOSTLY
-from polyspan.clustering.spectra import GAP_FLOOR
+from polyspan.graphs.spectra import GAP_FLOOR
 
 #: Partitions of at least this certainty are called clear.
 SURE = 0.8

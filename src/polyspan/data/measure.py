@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from polyspan.arrays import Array, chunk_rows, machine_epsilon, power_of_two_scale
-from polyspan.data.rows import sum_parts
+from polyspan.data.rows import Addable, sum_parts
 
 #: Maps raw rows to features, such as Nyström coordinates of a kernel; runs where the rows are.
 RowMap = Callable[[Array], Array]
@@ -24,7 +24,7 @@ DENSE_ONLY = (
 
 
 @dataclass(frozen=True)
-class Extent:
+class Extent(Addable):
     """What the first pass finds out about the rows; extents of blocks add up."""
 
     n_rows: int
@@ -48,19 +48,9 @@ class Extent:
     def __add__(self, other: Extent) -> Extent:
         # Scales are powers of two: bringing both sums to the smaller one loses no digit.
         scale = min(self.scale, other.scale)
-        weights = None if self.weight_sum is None else self.weight_sum + (other.weight_sum or 0.0)
-        return Extent(
-            self.n_rows + other.n_rows,
-            self.n_learned + other.n_learned,
-            self.n_missing + other.n_missing,
-            self.n_infinite + other.n_infinite,
-            max(self.largest, other.largest),
-            self.observed + other.observed,
-            self.sums * (scale / self.scale) + other.sums * (scale / other.scale),
-            scale,
-            weights,
-            self.n_too_few + other.n_too_few,
-        )
+        first, second = (replace(a, sums=a.sums * (scale / a.scale)) for a in (self, other))
+        largest = max(self.largest, other.largest)
+        return replace(Addable.__add__(first, second), largest=largest, scale=scale)
 
 
 def measure_block(

@@ -11,7 +11,6 @@ from polyspan.arrays import (
     CHUNK_BYTES,
     DEVICE_CHUNK_BYTES,
     Array,
-    float64_sum,
     is_host,
     item_bytes,
     machine_epsilon,
@@ -67,11 +66,12 @@ def observed_mean(X: Array, missing: Array, weights: Array | None = None) -> Arr
         max(float(xp.max(xp.abs(values))) for values in filled), machine_epsilon(X)
     )
     for which in slices:
-        values = xp.where(missing[which, :], 0.0, X[which, :])
+        values = xp.astype(xp.where(missing[which, :], 0.0, X[which, :]) * scale, xp.float64)
         observed = xp.astype(~missing[which, :], xp.float64)
         if weights is not None:
-            values, observed = values * weights[which, None], observed * weights[which, None]
-        total = total + float64_sum(values * scale, axis=0)
+            own = xp.astype(weights[which, None], xp.float64)
+            values, observed = values * own, observed * own
+        total = total + xp.sum(values, axis=0)
         count = count + xp.sum(observed, axis=0)
     if weights is not None and bool(xp.any(count == 0)):
         seen = count > 0

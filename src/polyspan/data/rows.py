@@ -8,7 +8,7 @@ them as arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
@@ -203,7 +203,7 @@ def part_for_block(argument: Any, k: int) -> Any:
     return argument.parts[k] if isinstance(argument, PerRow) else argument
 
 
-def sum_parts(parts: list[Any]) -> Any:
+def sum_parts(parts: Iterable[Any]) -> Any:
     """Sum the results of all blocks; None stands for a block without rows."""
     total = None
     for part in parts:

@@ -14,7 +14,6 @@ from polyspan.arrays import (
     machine_epsilon,
     namespace,
     power_of_two_scale,
-    transpose,
     zeros,
 )
 from polyspan.geometry.bases import orthonormal_columns
@@ -44,7 +43,7 @@ class Working:
 
     def to_working(self, frames: Array) -> Array:
         """Map bases (or frames) inside the span to working coordinates."""
-        frames = frames if self.span is None else transpose(self.span) @ frames
+        frames = frames if self.span is None else self.span.mT @ frames
         return frames if self.scale == 1.0 else self._scaled(frames, self.scale)
 
     def _scaled(self, frames: Array, factor: float) -> Array:
@@ -100,7 +99,7 @@ def span_of(samples: Array, start: Array | None) -> Array | None:
     samples : array of shape (..., n_samples, n_features)
     start : array of shape (..., n_subspaces, n_features, n_columns) or None
     """
-    columns = [transpose(samples)]
+    columns = [samples.mT]
     if start is not None:
         columns += [start[..., p, :, :] for p in range(start.shape[-3])]
     if sum(part.shape[-1] for part in columns) >= samples.shape[-1]:

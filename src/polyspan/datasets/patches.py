@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.datasets.pixels import whole_numbers
+from polyspan.datasets.files import whole_numbers
 from polyspan.inputs import plain_numbers, require_numpy
 
 #: Rows and columns, or one number for both.

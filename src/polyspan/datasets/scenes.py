@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from polyspan.datasets.files import DataFile, find_file
+from polyspan.arrays import unit_rows
+from polyspan.datasets.files import DataFile, find_file, read_gray
 from polyspan.datasets.patches import Size, extract_patches
-from polyspan.datasets.pixels import read_gray, unit_rows
 
 _ADVICE = (
     "It is not published under this checksum, so it cannot be downloaded: ask those who have it, "

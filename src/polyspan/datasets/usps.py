@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.io
 
-from polyspan.datasets.files import DataFile, find_file
-from polyspan.datasets.pixels import unit_rows, whole_numbers
+from polyspan.arrays import unit_rows
+from polyspan.datasets.files import DataFile, find_file, whole_numbers
 
 _URL = "https://cs.nyu.edu/~roweis/data/usps_all.mat"
 USPS = DataFile(

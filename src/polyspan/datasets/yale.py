@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from polyspan.datasets.files import DataFile, find_file
-from polyspan.datasets.pixels import read_gray, unit_rows, whole_numbers
+from polyspan.arrays import unit_rows
+from polyspan.datasets.files import DataFile, find_file, read_gray, whole_numbers
 
 YALE_B = DataFile(
     name="extended_yaleb_48x42.npz",

@@ -21,15 +21,13 @@ from polyspan.arrays import (
     restore_order,
     row_slices,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.checks import warn_user
 from polyspan.kernel._solve.subspaces import KernelSubspaces, energies
-from polyspan.kernel.functions import Kernel, check_values
+from polyspan.kernel.functions import Kernel, centred_by, check_values
 from polyspan.kernel.incomplete import estimate_kernel, estimate_squared_norms
 from polyspan.kernel.preimages import Expansion
-from polyspan.kernel.weighting import centred_by
 
 if TYPE_CHECKING:
     from polyspan.kernel.nystrom import NystromMap
@@ -175,7 +173,7 @@ class ExactUnion(FittedUnion):
     def expansion_weights(self, projections: Array, p: int) -> Array:
         """Return ζ over all training samples; the mean that centring removed is added again."""
         xp, n = namespace(projections), self.X.shape[0]
-        zeta = projections @ transpose(self.subspaces.coefs[p])
+        zeta = projections @ self.subspaces.coefs[p].mT
         rest = 1.0 - xp.sum(zeta, axis=1, keepdims=True)
         spread = rest / n if self.shares is None else rest * self.shares
         # Samples that are not members take the last column, which is zero.
@@ -283,8 +281,8 @@ class LowRankUnion(FittedUnion):
 
     def expansion_weights(self, projections: Array, p: int) -> Array:
         """Return weights over the landmarks."""
-        points = projections @ transpose(self.bases[p, ...]) + self.mean
-        return points @ transpose(self.map.whitener)
+        points = projections @ self.bases[p, ...].mT + self.mean
+        return points @ self.map.whitener.mT
 
     def training_samples(self) -> tuple[Array, None]:
         """Return the landmarks, which are complete."""

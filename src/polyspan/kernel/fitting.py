@@ -18,7 +18,7 @@ from polyspan.data.weights import check_weights, source_weights
 from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel.functions import check_kernel_matrix
-from polyspan.kernel.plan import Plan
+from polyspan.kernel.options import KernelOptions
 from polyspan.kernel.prediction import MISSING_ADVICE, KernelUnion
 from polyspan.progress import FitProgress
 
@@ -129,24 +129,39 @@ def labels_of_all(
     return restore_order(places, [labels, nearest])
 
 
+def learn(
+    model: KernelUnion,
+    data: Data,
+    y: Any,
+    problem: GramProblem | NystromProblem,
+    options: KernelOptions,
+    rng: np.random.RandomState,
+) -> None:
+    """Run all starts, store the best, and warn about it."""
+    progress = FitProgress(model, data.X, y, options.n_starts, problem.max_steps(options))
+    best = store(model, data, problem, run_starts(problem, options, rng, progress))
+    progress.end()
+    warn_about(best, options)
+
+
 def run_starts(
     problem: GramProblem | NystromProblem,
-    plan: Plan,
+    options: KernelOptions,
     rng: np.random.RandomState,
     progress: FitProgress,
 ) -> list[RunResult]:
     """Run all starts, in threads where the problem allows it."""
-    seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=plan.n_starts)]
+    seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=options.n_starts)]
 
     def run(start: int) -> RunResult:
         monitor = progress.monitor(start, lambda current: {"_union": problem.union(current)})
-        result = problem.run(plan, seeds[start], monitor)
+        result = problem.run(options, seeds[start], monitor)
         progress.end_start(start)
         return result
 
-    n_jobs = plan.n_jobs if problem.runs_in_parallel else 1
-    with problem.limit_threads(plan):
-        starts = (delayed(run)(start) for start in range(plan.n_starts))
+    n_jobs = options.n_jobs if problem.runs_in_parallel else 1
+    with problem.limit_threads(options):
+        starts = (delayed(run)(start) for start in range(options.n_starts))
         return list(Parallel(n_jobs=n_jobs, prefer="threads")(starts))
 
 
@@ -183,9 +198,9 @@ def store(
     return best
 
 
-def warn_about(best: RunResult, plan: Plan) -> None:
+def warn_about(best: RunResult, options: KernelOptions) -> None:
     """Warn about empty subspaces, lost directions, and a run that did not converge."""
-    solution, rules = best.solution, plan.rules
+    solution, rules = best.solution, options.rules
     empty = np.flatnonzero(best.counts == 0)
     if len(empty):
         warn_user(
@@ -209,7 +224,7 @@ def warn_about(best: RunResult, plan: Plan) -> None:
         message = (
             f"labels did not settle in max_iter={rules.max_iter} iterations: raise max_iter or tol"
         )
-        if plan.leave_one_out:
+        if options.leave_one_out:
             message = (
                 f"leave-one-out labels did not settle in {solution.n_iter} steps: the best of "
                 "those seen are kept"

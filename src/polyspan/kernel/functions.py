@@ -1,4 +1,4 @@
-"""Kernel functions, named as in scikit-learn, and checks of kernel matrices."""
+"""Kernel functions, named as in scikit-learn; kernel matrices, checked and centred."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.preprocessing import KernelCenterer
 
 from polyspan._sklearn import Interval, StrOptions, plain_settings
-from polyspan.arrays import Array, identity, is_numpy, namespace, to_numpy, transpose, zeros
+from polyspan.arrays import Array, identity, is_numpy, namespace, to_numpy, zeros
 
 #: A name of `sklearn.metrics.pairwise_kernels`, or a function of two samples.
 KernelName = str | Callable[..., float]
@@ -86,13 +87,13 @@ class Kernel:
             )
         xp = namespace(X)
         other = X if Y is None else Y
-        products = X @ transpose(other)
+        products = X @ other.mT
         if self.name != "rbf":
             values = self.of_products(products, X.shape[1])
-            return (values + transpose(values)) / 2.0 if Y is None else values
+            return (values + values.mT) / 2.0 if Y is None else values
         squares = xp.vecdot(X, X)[:, None] + xp.vecdot(other, other) - 2.0 * products
         if Y is None:
-            squares = (squares + transpose(squares)) / 2.0 * (1.0 - identity(X.shape[0], X))
+            squares = (squares + squares.mT) / 2.0 * (1.0 - identity(X.shape[0], X))
         return self.of_distances(xp.clip(squares, 0.0, None), X.shape[1])
 
     def diagonal(self, X: Array) -> Array:
@@ -227,12 +228,12 @@ def check_kernel_matrix(G: Array, name: Any) -> Array:
             "one, (n_samples, n_samples)"
         )
     check_values(G)
-    asymmetry = largest_entry(G - transpose(G))
+    asymmetry = largest_entry(G - G.mT)
     if asymmetry > 1e-8 * max(largest_entry(G), np.finfo(float).tiny):
         raise ValueError(
             f"the kernel matrix is not symmetric: G and its transpose differ by {asymmetry:.3g}"
         )
-    return (G + transpose(G)) / 2
+    return (G + G.mT) / 2
 
 
 def check_values(values: Array, power: float = 1.0) -> Array:
@@ -268,6 +269,27 @@ def matrix_of(kernel: Kernel | None, X: Array) -> Array:
                 "mends it"
             )
     return G
+
+
+def centerer_of(G: Array, shares: Array | None) -> KernelCenterer:
+    """Return what centres kernel values with the samples of a matrix G.
+
+    `shares` are the weights of the samples, with the sum 1; None: all samples count the same.
+    """
+    with plain_settings(G):
+        centerer = KernelCenterer().fit(G)
+    if shares is not None:
+        centerer.K_fit_rows_ = shares @ G
+        centerer.K_fit_all_ = namespace(G).sum(centerer.K_fit_rows_ * shares)
+    return centerer
+
+
+def centred_by(centerer: KernelCenterer, K: Array, shares: Array | None = None) -> Array:
+    """Centre kernel values with the training samples: φ(z) and φ(y_i) minus the mean of φ."""
+    if shares is not None:
+        return K - (K @ shares)[:, None] - centerer.K_fit_rows_ + centerer.K_fit_all_
+    with plain_settings(K):
+        return centerer.transform(K)
 
 
 def feature_distances(G: Array) -> np.ndarray:

@@ -1,4 +1,9 @@
-"""The problem that Algorithm 5 solves, given by a kernel matrix."""
+"""The problem that Algorithm 5 solves, given by a kernel matrix.
+
+The problem with weights w_i is that without them for the features √w_i φ̃(y_i), where φ̃ is φ minus
+its weighted mean. Their kernel matrix is √w_i G̃_ij √w_j: it has the eigenvalues that G̃ has with
+repeated samples. Samples of weight 0 are taken out before.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +26,8 @@ from polyspan.kernel._solve.leave_one_out import explicit_coordinates, leave_one
 from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitted_unions import ExactUnion
 from polyspan.kernel.fitting import RunResult
-from polyspan.kernel.functions import Kernel, largest_entry
-from polyspan.kernel.plan import Plan
-from polyspan.kernel.weighting import (
-    centerer_of,
-    centred_by,
-    scale_matrix,
-    scale_subspaces,
-    unscale_subspaces,
-)
+from polyspan.kernel.functions import Kernel, centerer_of, centred_by, largest_entry
+from polyspan.kernel.options import KernelOptions
 from polyspan.progress import Monitor
 
 
@@ -76,7 +74,7 @@ class GramProblem:
         unfitted = ExactUnion(kernel, X, centerer, KernelSubspaces([], []), shares=shares, **fields)
         G = centred_by(centerer, G, shares)
         if weights is not None:
-            G = scale_matrix(G, xp.sqrt(weights))
+            G = _scaled(G, xp.sqrt(weights))
         coordinates = explicit_coordinates(G, floor) if leave_one_out else None
         if coordinates is not None and weights is not None:
             coordinates = coordinates / xp.sqrt(weights)[:, None]
@@ -85,49 +83,49 @@ class GramProblem:
     def union(self, subspaces: KernelSubspaces) -> ExactUnion:
         """Return the union with these subspaces."""
         if self.weights is not None:
-            subspaces = unscale_subspaces(subspaces, namespace(self.G).sqrt(self.weights))
+            subspaces = subspaces.times(namespace(self.G).sqrt(self.weights))
         return replace(self.unfitted, subspaces=subspaces)
 
     def distances(self, subspaces: KernelSubspaces) -> Array:
         """Return d_u between subspaces."""
         return subspaces.distances(self.G)
 
-    def max_steps(self, plan: Plan) -> int:
+    def max_steps(self, options: KernelOptions) -> int:
         """Return the most iterations that one start can take."""
-        return 2 * plan.rules.max_iter + 2
+        return 2 * options.rules.max_iter + 2
 
-    def limit_threads(self, plan: Plan) -> AbstractContextManager[Any]:
+    def limit_threads(self, options: KernelOptions) -> AbstractContextManager[Any]:
         """Limit BLAS threads by the work of one pass, which consists of products with G."""
-        n_columns = plan.n_subspaces * plan.rules.subspace_dim
-        return limit_threads(2.0 * self.G.shape[0] ** 2 * n_columns, plan.n_starts)
+        n_columns = options.n_subspaces * options.rules.subspace_dim
+        return limit_threads(2.0 * self.G.shape[0] ** 2 * n_columns, options.n_starts)
 
-    def run(self, plan: Plan, seed: int, monitor: Monitor | None) -> RunResult:
+    def run(self, options: KernelOptions, seed: int, monitor: Monitor | None) -> RunResult:
         """Run one start until it stops."""
-        G, n_subspaces = self.G, plan.n_subspaces
-        rules = replace(plan.rules, floor=self.floor)
-        start = self._start(plan, seed)
-        if plan.leave_one_out:
+        G, n_subspaces = self.G, options.n_subspaces
+        rules = replace(options.rules, floor=self.floor)
+        start = self._start(options, seed)
+        if options.leave_one_out:
             solution, criterion = self._leave_one_out(start, n_subspaces, rules, monitor)
         else:
-            options: dict[str, Any] = {"sample_weights": self.weights, "monitor": monitor}
-            solution = alternate(G, start, n_subspaces, rules, **options)
-            solution = refill_empty(G, solution, n_subspaces, rules, **options)
+            given: dict[str, Any] = {"sample_weights": self.weights, "monitor": monitor}
+            solution = alternate(G, start, n_subspaces, rules, **given)
+            solution = refill_empty(G, solution, n_subspaces, rules, **given)
             criterion = solution.objective
         counts = np.bincount(to_numpy(solution.labels), minlength=n_subspaces)
         own = solution.subspaces
         solution = replace(solution, subspaces=self._among_all(self.union(own).subspaces))
         return RunResult(solution, criterion, counts, own)
 
-    def _start(self, plan: Plan, seed: int) -> KernelSubspaces | Array:
+    def _start(self, options: KernelOptions, seed: int) -> KernelSubspaces | Array:
         """Return the start of one run, for the scaled matrix."""
-        size = plan.rules.subspace_dim
+        size = options.rules.subspace_dim
         if self.weights is None:
-            return plan.start(self.G, size, seed, self.floor)
+            return options.start(self.G, size, seed, self.floor)
         roots = namespace(self.G).sqrt(self.weights)
         weights = to_numpy(self.weights).astype(np.float64)
         floor = self.floor * len(weights) / float(weights.sum())
-        start = plan.start(scale_matrix(self.G, 1.0 / roots), size, seed, floor, weights)
-        return scale_subspaces(start, roots) if isinstance(start, KernelSubspaces) else start
+        start = options.start(_scaled(self.G, 1.0 / roots), size, seed, floor, weights)
+        return start.times(1.0 / roots) if isinstance(start, KernelSubspaces) else start
 
     def _among_all(self, subspaces: KernelSubspaces) -> KernelSubspaces:
         """Return subspaces with members numbered among all samples, also those of weight 0."""
@@ -163,3 +161,8 @@ class GramProblem:
             subspaces, found.labels, value, (value,), (inner,), found.n_iter, stopped
         )
         return solution, found.criterion
+
+
+def _scaled(G: Array, roots: Array) -> Array:
+    """Return √w_i G_ij √w_j, as symmetric as G."""
+    return G * (roots[:, None] * roots)

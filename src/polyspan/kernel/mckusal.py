@@ -11,13 +11,12 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import keep_freed_memory
 from polyspan.data.sliced import row_source
-from polyspan.kernel.fitting import read, run_starts, store, warn_about
+from polyspan.kernel.fitting import learn, read
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.nystrom import NystromProblem
-from polyspan.kernel.plan import plan_of
+from polyspan.kernel.options import options_of
 from polyspan.kernel.prediction import KernelUnion
-from polyspan.progress import FitProgress
 from polyspan.union.plan import CONSTRAINTS
 
 
@@ -235,21 +234,17 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         if source is not None:
             self._check_needs()
         data = read(self, X, source, sample_weight)
-        plan = plan_of(self, data.n_given, data.kept)
+        options = options_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)
         kernel = kernel_of(self, self.kernel_params)
         problem: GramProblem | NystromProblem
         if self.low_rank is not None:
-            problem = NystromProblem.of(data, kernel, self.low_rank, plan, rng)
+            problem = NystromProblem.of(data, kernel, self.low_rank, options, rng)
         else:
             G = matrix_of(kernel, data.X)
-            loo = plan.leave_one_out
+            loo = options.leave_one_out
             problem = GramProblem.of(G, kernel, data.X, leave_one_out=loo, **data.weighting)
-        progress = FitProgress(self, data.X, y, plan.n_starts, problem.max_steps(plan))
-        runs = run_starts(problem, plan, rng, progress)
-        best = store(self, data, problem, runs)
-        progress.end()
-        warn_about(best, plan)
+        learn(self, data, y, problem, options, rng)
         return self
 
     def _check_needs(self) -> None:

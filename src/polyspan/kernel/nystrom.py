@@ -31,7 +31,6 @@ from polyspan.arrays import (
     pass_work,
     row_slices,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.data.measure import measure_block
@@ -44,7 +43,7 @@ from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitted_unions import LowRankUnion
 from polyspan.kernel.fitting import Data, RunResult
 from polyspan.kernel.functions import Kernel, check_values, matrix_of
-from polyspan.kernel.plan import Plan
+from polyspan.kernel.options import KernelOptions
 from polyspan.progress import Monitor
 from polyspan.union._solve.alternation import (
     Rules,
@@ -114,12 +113,12 @@ class NystromProblem:
 
     @classmethod
     def of(
-        cls, data: Data, kernel: Kernel | None, low_rank: int, plan: Plan, rng: Any
+        cls, data: Data, kernel: Kernel | None, low_rank: int, options: KernelOptions, rng: Any
     ) -> NystromProblem:
         """Draw landmarks and map the samples; rows of a source are mapped when they are read."""
-        kernel, n_landmarks = _check_landmarks(kernel, low_rank, plan, data.n_samples)
+        kernel, n_landmarks = _check_landmarks(kernel, low_rank, options, data.n_samples)
         chosen = _draw_landmarks(data, n_landmarks, rng)
-        lam = plan.rules.lam
+        lam = options.rules.lam
         weight = 1.0 if math.isinf(lam) else lam
         source = data.source
         if source is None:
@@ -149,29 +148,29 @@ class NystromProblem:
         """Return d_u between subspaces."""
         return distances_between(self.working.to_data(frames))
 
-    def max_steps(self, plan: Plan) -> int:
+    def max_steps(self, options: KernelOptions) -> int:
         """Return the most iterations that one start can take."""
-        return plan.rules.max_iter + 2 + plan.n_subspaces
+        return options.rules.max_iter + 2 + options.n_subspaces
 
-    def limit_threads(self, plan: Plan) -> AbstractContextManager[Any]:
+    def limit_threads(self, options: KernelOptions) -> AbstractContextManager[Any]:
         """Limit BLAS threads by the work of one pass; blocks of a source get one thread each."""
         rows, rank = self.linear.rows, self.map.rank
-        n_columns = plan.n_subspaces * min(plan.rules.subspace_dim, rank)
+        n_columns = options.n_subspaces * min(options.rules.subspace_dim, rank)
         return limit_threads(pass_work(rows.n_rows, rank, n_columns) if rows.in_memory else 0.0)
 
-    def run(self, plan: Plan, seed: int, monitor: Monitor | None) -> RunResult:
+    def run(self, options: KernelOptions, seed: int, monitor: Monitor | None) -> RunResult:
         """Run one start until it stops."""
-        linear, s = self.linear, min(plan.rules.subspace_dim, self.map.rank)
-        labels = self._start_labels(plan, s, seed)
-        if plan.leave_one_out:
-            solution = self._leave_one_out(labels, plan.n_subspaces, s, monitor)
+        linear, s = self.linear, min(options.rules.subspace_dim, self.map.rank)
+        labels = self._start_labels(options, s, seed)
+        if options.leave_one_out:
+            solution = self._leave_one_out(labels, options.n_subspaces, s, monitor)
         else:
-            frames = self._start_frames(labels, plan.n_subspaces, s)
-            rules = Rules("exact", plan.rules.max_iter, plan.rules.tol)
+            frames = self._start_frames(labels, options.n_subspaces, s)
+            rules = Rules("exact", options.rules.max_iter, options.rules.tol)
             (solution,) = alternate(linear, frames[None, ...], rules, monitor=monitor)
             solution = refill_empty(linear, solution, rules, monitor=monitor)
         found = self._in_feature_space(solution)
-        criterion = solution.criterion if plan.leave_one_out else found.objective
+        criterion = solution.criterion if options.leave_one_out else found.objective
         return RunResult(found, criterion, to_numpy(solution.counts), solution.frames)
 
     def _leave_one_out(
@@ -198,21 +197,21 @@ class NystromProblem:
         blank = moved_to(np.stack([np.eye(self.map.rank, s)] * n_subspaces), like, like.dtype)
         return update_exactly(replace(self.linear, lam=math.inf), blank, labels, 0)
 
-    def _start_labels(self, plan: Plan, s: int, seed: int) -> Any:
+    def _start_labels(self, options: KernelOptions, s: int, seed: int) -> Any:
         """Find a start for the landmarks and label all samples by it; memory grows with N·r.
 
         The labels, (n_samples, 1), stay with the rows.
         """
         rows = self.linear.rows
-        if plan.init == "labels":
-            return moved_to(plan.given_start, rows.like)[:, None]
+        if options.init == "labels":
+            return moved_to(options.given_start, rows.like)[:, None]
         landmarks = (self.map(self.map.landmarks) - self.working.mean) * self.working.scale
-        if plan.given_start is not None:
+        if options.given_start is not None:
             # Seeds can be any samples: they are replaced by the nearest landmarks.
-            seeds = nearest_landmarks(rows.take(plan.given_start), landmarks)
-            plan = replace(plan, given_start=to_numpy(seeds))
-        size = min(s, landmarks.shape[0] // plan.n_subspaces)
-        start = plan.start(landmarks @ transpose(landmarks), size, seed, floor=0.0)
+            seeds = nearest_landmarks(rows.take(options.given_start), landmarks)
+            options = replace(options, given_start=to_numpy(seeds))
+        size = min(s, landmarks.shape[0] // options.n_subspaces)
+        start = options.start(landmarks @ landmarks.mT, size, seed, floor=0.0)
         return rows.reduce(label_block, landmarks, start, keep=True)[1]
 
     def _in_feature_space(self, solution: Solution) -> KernelSolution:
@@ -231,19 +230,19 @@ class NystromProblem:
 
 
 def _check_landmarks(
-    kernel: Kernel | None, low_rank: int, plan: Plan, n_samples: int
+    kernel: Kernel | None, low_rank: int, options: KernelOptions, n_samples: int
 ) -> tuple[Kernel, int]:
     """Return the kernel and the number of landmarks, if there are enough."""
     if kernel is None:
         raise ValueError(
             "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
         )
-    s, n_landmarks = plan.rules.subspace_dim, min(low_rank, n_samples)
-    least = max(s + 1, plan.n_subspaces)
+    s, n_landmarks = options.rules.subspace_dim, min(low_rank, n_samples)
+    least = max(s + 1, options.n_subspaces)
     if n_landmarks < least:
         raise ValueError(
             f"low_rank={low_rank} with n_samples={n_samples} gives {n_landmarks} landmarks: "
-            f"subspace_dim={s} and n_subspaces={plan.n_subspaces} need {least}"
+            f"subspace_dim={s} and n_subspaces={options.n_subspaces} need {least}"
         )
     return kernel, n_landmarks
 
@@ -281,7 +280,7 @@ def nearest_landmarks(Z: Array, landmarks: Array) -> Array:
     """Return the nearest landmark of every row of coordinates."""
     xp = namespace(Z)
     squares = xp.vecdot(landmarks, landmarks)
-    return xp.argmin(squares / 2.0 - Z @ transpose(landmarks), axis=1)
+    return xp.argmin(squares / 2.0 - Z @ landmarks.mT, axis=1)
 
 
 def label_block(block: Any, landmarks: Array, start: KernelSubspaces | Array) -> tuple[None, Array]:
@@ -295,7 +294,7 @@ def label_block(block: Any, landmarks: Array, start: KernelSubspaces | Array) ->
     for which in row_slices(block.X.shape[0], block.size):
         Z = block.centred(which)
         if isinstance(start, KernelSubspaces):
-            labels.append(xp.argmax(start.energies(Z @ transpose(landmarks)), axis=1))
+            labels.append(xp.argmax(start.energies(Z @ landmarks.mT), axis=1))
         else:
             of_landmarks = moved_to(start, landmarks)
             labels.append(xp.take(of_landmarks, nearest_landmarks(Z, landmarks)))

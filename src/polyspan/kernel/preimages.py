@@ -90,15 +90,7 @@ def preimages(
     return sums / fraction if corrected else sums
 
 
-def polish(
-    kernel: Kernel,
-    start: Array,
-    weights: Array,
-    Y: Array,
-    *,
-    max_iter: int = FIXED_POINT_STEPS,
-    tol: float = FIXED_POINT_TOL,
-) -> Array:
+def polish(kernel: Kernel, start: Array, weights: Array, Y: Array) -> Array:
     """Iterate z ← Σ χ_i κ(z, y_i) y_i / Σ χ_i κ(z, y_i) for the Gaussian kernel.
 
     A step is kept only where it raises Pᵀφ(z), so the result is never worse than the start.
@@ -109,7 +101,7 @@ def polish(
     rows = xp.arange(start.shape[0], device=device(start))
     moving = reached > 0
     finished_rows, finished = [], []
-    for _ in range(max_iter):
+    for _ in range(FIXED_POINT_STEPS):
         # Only the rows that still move are iterated; the others are stored.
         done, active = xp.nonzero(~moving)[0], xp.nonzero(moving)[0]
         finished_rows.append(xp.take(rows, done))
@@ -126,7 +118,7 @@ def polish(
         z = xp.where(better[:, None], stepped, z)
         values = xp.where(better[:, None], new_values, values)
         reached = xp.where(better, new, reached)
-        moving = better & (moved > tol * xp.linalg.vector_norm(z, axis=1))
+        moving = better & (moved > FIXED_POINT_TOL * xp.linalg.vector_norm(z, axis=1))
     return restore_order([*finished_rows, rows], [*finished, z])
 
 

@@ -14,18 +14,19 @@ from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import keep_freed_memory
 from polyspan.checks import check_columns_observed, warn_user
 from polyspan.data.weights import check_weights
-from polyspan.kernel.fitting import Data, run_starts, store, warn_about, weighted_data
+from polyspan.kernel.fitting import Data, learn, weighted_data
 from polyspan.kernel.functions import check_kernel_matrix, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.incomplete import estimate_feature_distances, estimate_kernel, mend_samples
 from polyspan.kernel.mckusal import MCKUSaL
-from polyspan.kernel.plan import Plan, plan_of
+from polyspan.kernel.options import KernelOptions, options_of
 from polyspan.kernel.prediction import KernelUnion
-from polyspan.progress import FitProgress
 
 
-def incomplete_problem(model: KernelUnion, data: Data, plan: Plan) -> tuple[GramProblem, Plan]:
-    """Return the problem of samples with NaN, and its plan with the distances of the start.
+def incomplete_problem(
+    model: KernelUnion, data: Data, options: KernelOptions
+) -> tuple[GramProblem, KernelOptions]:
+    """Return the problem of samples with NaN, and its options with the distances of the start.
 
     Kernel values are estimated, and their matrix is mended. Without any NaN the problem is that of
     complete samples.
@@ -33,13 +34,13 @@ def incomplete_problem(model: KernelUnion, data: Data, plan: Plan) -> tuple[Gram
     kernel = kernel_of(model)
     assert kernel is not None  # models of incomplete samples do not accept "precomputed"
     X, weights = data.X, data.weights
-    options = {"leave_one_out": plan.leave_one_out, "incomplete": True, **data.weighting}
+    given = {"leave_one_out": options.leave_one_out, "incomplete": True, **data.weighting}
     estimate = estimate_kernel(kernel, X, sample_weight=weights)
     if not np.isnan(X).any():
         G = matrix_of(kernel, X)
-        return GramProblem.of(G, kernel, X, fill=estimate.fill, **options), plan
-    if plan.init == "spectral":
-        plan = replace(plan, distances=estimate_feature_distances(kernel, X))
+        return GramProblem.of(G, kernel, X, fill=estimate.fill, **given), options
+    if options.init == "spectral":
+        options = replace(options, distances=estimate_feature_distances(kernel, X))
     if estimate.n_unrelated:
         pairs = len(X) * (len(X) - 1) // 2
         warn_user(
@@ -49,9 +50,9 @@ def incomplete_problem(model: KernelUnion, data: Data, plan: Plan) -> tuple[Gram
     G = check_kernel_matrix(estimate.values, kernel.name)
     mended = mend_samples(G, X, float(model.delta_min), weights)
     problem = GramProblem.of(
-        mended.G, kernel, X, gram=mended.G, signs=mended.signs, fill=estimate.fill, **options
+        mended.G, kernel, X, gram=mended.G, signs=mended.signs, fill=estimate.fill, **given
     )
-    return problem, plan
+    return problem, options
 
 
 class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
@@ -145,8 +146,8 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
         **{
-            name: options
-            for name, options in MCKUSaL._parameter_constraints.items()
+            name: allowed
+            for name, allowed in MCKUSaL._parameter_constraints.items()
             if name not in ("low_rank", "kernel_params")
         },
         "kernel": [StrOptions({"rbf", "poly", "linear"})],
@@ -222,14 +223,10 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         X = self._validate(X, reset=True)
         data = weighted_data(X, check_weights(sample_weight, X))
         check_columns_observed(np.isnan(data.X))
-        plan = plan_of(self, data.n_given, data.kept)
+        options = options_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)
-        problem, plan = incomplete_problem(self, data, plan)
-        progress = FitProgress(self, data.X, y, plan.n_starts, problem.max_steps(plan))
-        runs = run_starts(problem, plan, rng, progress)
-        best = store(self, data, problem, runs)
-        progress.end()
-        warn_about(best, plan)
+        problem, options = incomplete_problem(self, data, options)
+        learn(self, data, y, problem, options, rng)
         return self
 
     _takes_missing = True

@@ -13,9 +13,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polyspan.arrays import Array, moved_to, namespace, restore_order, to_numpy
+from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.checks import check_subspace_dim
 from polyspan.data.weights import check_weights
+from polyspan.mixture.fitted import by_noise_group
 
 # Fraction of the observed entries that is hidden to compare dimensions.
 HIDDEN_FRACTION = 0.1
@@ -43,11 +44,6 @@ def check_dims(subspace_dim: Any, n_subspaces: int, n_features: int) -> int | tu
     dims = tuple(int(dim) for dim in given)
     check_subspace_dim(max(dims), n_features, dims)
     return dims[0] if len(set(dims)) == 1 else dims
-
-
-def most_dims(dims: int | tuple[int, ...]) -> int:
-    """Return the largest dimension."""
-    return dims if isinstance(dims, int) else max(dims)
 
 
 def choose_dims(
@@ -187,15 +183,8 @@ def _log_densities(model: Any, X: Array, given: dict[str, Any]) -> Array:
     """Return the log-densities of samples, each with the noise of its group."""
     if given["noise_groups"] is None:
         return model.score_samples(X)
-    xp, groups = namespace(X), np.asarray(to_numpy(given["noise_groups"]))
-    rows = [moved_to(np.flatnonzero(groups == g), X, xp.int64) for g in model.noise_groups_]
-    return restore_order(
-        rows,
-        [
-            model.for_noise_group(g).score_samples(xp.take(X, own, axis=0))
-            for g, own in zip(model.noise_groups_, rows, strict=True)
-        ],
-    )
+    groups = np.searchsorted(model.noise_groups_, to_numpy(given["noise_groups"]))
+    return by_noise_group(model, X, groups, "score_samples")
 
 
 def is_better(gains: np.ndarray, others: np.ndarray) -> bool:

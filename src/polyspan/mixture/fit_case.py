@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
-from polyspan.checks import check_scale, warn_user
-from polyspan.data.weights import check_weights, weighted_rows
+from polyspan.checks import check_scale, first_ten, warn_user
+from polyspan.data.weights import check_weights
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
-from polyspan.mixture.dimensions import check_dims, choose_dims, most_dims
+from polyspan.mixture.dimensions import check_dims, choose_dims
 from polyspan.mixture.fitted import gaussians_of
-from polyspan.mixture.noise_groups import check_noise_groups
 from polyspan.mixture.problem import Problem
-from polyspan.mixture.start_labels import check_start_labels
 
-
-class Parameters(Protocol):
-    """Parameters of a mixture that its data are checked against."""
-
-    n_subspaces: int
-    subspace_dim: Any
-    affine: bool
-    center: bool
-    noise: Any
-    outliers: Any
-    init: Any
-    n_init: int
+if TYPE_CHECKING:
+    from polyspan.mixture.mixture import SubspaceMixture
 
 
 @dataclass(frozen=True)
@@ -47,7 +35,7 @@ class FitCase:
     @classmethod
     def of(
         cls,
-        model: Parameters,
+        model: SubspaceMixture,
         X: Array,
         sample_weight: Any,
         noise_groups: Any,
@@ -60,32 +48,25 @@ class FitCase:
         else:
             dims = check_dims(model.subspace_dim, model.n_subspaces, X.shape[1])
         weights = check_weights(sample_weight, X)
-        found = check_noise_groups(noise_groups, X.shape[0], model.noise)
-        group_labels, groups = (None, None) if found is None else found
-        kept = np.ones(X.shape[0], dtype=bool)
-        if weights is not None:
-            kept = to_numpy(weights) != 0
+        kept = np.ones(X.shape[0], dtype=bool) if weights is None else to_numpy(weights) != 0
+        group_labels, groups = check_noise_groups(noise_groups, model.noise, kept)
         labels = check_start_labels(model.init, model.n_subspaces, kept, X)
         if labels is not None and model.n_init != 1:
             warn_user(f"init has labels: n_init={model.n_init} is not used", RuntimeWarning)
         if weights is not None and not kept.all():
-            rows, xp = weighted_rows(weights), namespace(X)
+            xp = namespace(X)
+            rows = xp.nonzero(weights)[0]
             X, weights = xp.take(X, rows, axis=0), xp.take(weights, rows)
         _check_sizes(model.n_subspaces, X.shape[0])
         check_scale(X)
         used = None if groups is None else groups[kept]
-        if used is not None and len(np.unique(used)) < len(_present(group_labels)):
-            absent = np.setdiff1d(np.arange(len(_present(group_labels))), used)
-            raise ValueError(
-                f"noise_groups: all samples of the group {_present(group_labels)[absent[0]]!r} "
-                "have the weight 0, so that its noise cannot be learned"
-            )
         problem = Problem.of(
             X, model.noise, affine=model.affine, center=model.affine or model.center,
             weights=weights, outliers=model.outliers, groups=used,
         )  # fmt: skip
-        problem = problem.with_dims(dims if isinstance(dims, tuple) else None)
-        return cls(problem, most_dims(dims), labels, groups, group_labels)
+        most = dims if isinstance(dims, int) else max(dims)
+        problem = problem.with_dims(None if isinstance(dims, int) else dims)
+        return cls(problem, most, labels, groups, group_labels)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that follow from the data."""
@@ -97,17 +78,114 @@ class FitCase:
         return found
 
 
-def _present(labels: np.ndarray | None) -> np.ndarray:
-    assert labels is not None
-    return labels
-
-
 def _check_sizes(n_subspaces: int, n_samples: int) -> None:
     if n_samples < max(2, n_subspaces):
         raise ValueError(
             f"n_samples={n_samples} is too few for n_subspaces={n_subspaces}: every "
             "subspace needs a sample, and the noise needs two in all"
         )
+
+
+def check_start_labels(init: Any, n_subspaces: int, kept: np.ndarray, like: Array) -> Array | None:
+    """Return the labels of the samples that count, as an array like X; None without labels.
+
+    Parameters
+    ----------
+    init : "anneal" or array-like of shape (n_samples,)
+    kept : array of bool of shape (n_samples,)
+        Samples whose weight is not 0.
+    """
+    if isinstance(init, str):
+        return None
+    labels = np.asarray(to_numpy(init))
+    if labels.shape != kept.shape:
+        raise ValueError(
+            f"init has the shape {labels.shape}, expected {kept.shape}: one label for every sample "
+            "of X"
+        )
+    if labels.dtype.kind not in "iu" and not (
+        labels.dtype.kind == "f" and np.array_equal(labels, np.round(labels))
+    ):
+        raise ValueError(f"init must hold whole numbers as labels; found {labels[:10]!r:.80}")
+    bad = np.flatnonzero((labels < 0) | (labels >= n_subspaces))
+    if len(bad):
+        raise ValueError(
+            f"init has labels outside 0, …, n_subspaces - 1 = {n_subspaces - 1} at samples "
+            f"{first_ten(bad)}"
+        )
+    counted = labels[kept].astype(np.int64)
+    empty = np.setdiff1d(np.arange(n_subspaces), counted)
+    if len(empty):
+        raise ValueError(
+            f"init gives no sample that counts to the subspaces {first_ten(empty)}: every one of "
+            f"n_subspaces={n_subspaces} needs a sample"
+        )
+    return moved_to(counted, like, namespace(like).int64)
+
+
+def check_noise_groups(
+    noise_groups: Any, noise: Any, kept: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the labels of all groups, sorted, and the number of every sample's group, or None.
+
+    Parameters
+    ----------
+    noise_groups : array-like of shape (n_samples,) or None
+        Labels of any kind that can be sorted, such as numbers or names.
+    noise : "subspace", "shared" or float
+        The parameter of the mixture.
+    kept : array of bool of shape (n_samples,)
+        Samples whose weight is not 0.
+    """
+    if noise_groups is None:
+        return None, None
+    given = np.asarray(to_numpy(noise_groups))
+    if given.shape != kept.shape:
+        raise ValueError(
+            f"noise_groups has the shape {given.shape}, expected {kept.shape}: one label for "
+            "every sample of X"
+        )
+    if not isinstance(noise, str):
+        raise ValueError(
+            f"noise={noise} is known for all samples, and noise_groups learns one level for every "
+            "group: set noise='subspace' or 'shared'"
+        )
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise ValueError("noise_groups holds NaN or infinity: every sample needs a group")
+    if given.dtype.kind == "O":
+        given = _names(given)
+    labels, numbers = np.unique(given, return_inverse=True)
+    numbers = numbers.reshape(-1)
+    absent = np.setdiff1d(np.arange(len(labels)), numbers[kept])
+    if len(absent):
+        raise ValueError(
+            f"noise_groups: all samples of the group {labels[absent[0]]!r} have the weight 0, so "
+            "that its noise cannot be learned"
+        )
+    return labels, numbers
+
+
+def _names(given: np.ndarray) -> np.ndarray:
+    """Return labels that are Python objects as an array of strings, of numbers or of bools."""
+    kinds = {type(label) for label in given}
+    if any(label is None or label != label for label in given):
+        raise ValueError("noise_groups holds None or NaN: every sample needs a group")
+    try:
+        found = np.array(list(given))
+    except (TypeError, ValueError):
+        found = given
+    if len(kinds) > 1 and found.dtype.kind in "US":
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"noise_groups has labels of several types ({names}), which cannot be sorted: give "
+            "numbers or strings"
+        )
+    if found.ndim != 1 or found.dtype.kind == "O":
+        raise ValueError(
+            "noise_groups must hold numbers or strings, one for every sample; found "
+            f"{given[0]!r:.80}"
+        )
+    return found
 
 
 def previous_gaussians(model: Any, problem: Problem, single: Gaussians) -> Gaussians:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import Array, moved_to, namespace, restore_order, transpose
+from polyspan.arrays import Array, members_of, moved_to, namespace, restore_order
+from polyspan.data.prediction import by_blocks
 from polyspan.mixture._solve.gaussians import (
     ExtendedGaussians,
     Gaussians,
@@ -59,14 +60,43 @@ def outlier_logs(model: Any, X: Array, logs: Array) -> tuple[Array, Array]:
     return outlier_posterior(logs, uniform, model.outlier_weight_)
 
 
-def nearest_by_group(model: Any, X: Array, groups: np.ndarray) -> Array:
-    """Return the most probable subspace of samples, each with the noise of its group."""
+def by_noise_group(model: Any, X: Array, groups: np.ndarray, method: str) -> Array:
+    """Return what a method says of samples, each with the noise of its group, by its number."""
     xp = namespace(X)
     rows, found = [], []
     for g, label in enumerate(model.noise_groups_):
         rows.append(moved_to(np.flatnonzero(groups == g), X, xp.int64))
-        found.append(model.for_noise_group(label)._nearest(xp.take(X, rows[-1], axis=0)))
+        found.append(getattr(model.for_noise_group(label), method)(xp.take(X, rows[-1], axis=0)))
     return restore_order(rows, found)
+
+
+@by_blocks
+def coordinates(self: Any, X: Any) -> Array:
+    """Return the expected coefficients of every sample in its most probable subspace.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Samples, with NaN for missing entries.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, subspace_dim)
+        Posterior means of D_τᵀ(x - μ_τ) for the sample without its noise, with τ the most probable
+        subspace: D_τᵀ(x - μ_τ) shrunk by v/(v + σ²) in each direction, where nothing is missing.
+        ``means_[τ] + bases_[τ] @ coordinates`` is the expected clean sample if τ is its subspace.
+        Where dimensions differ, `subspace_dim` is the largest, and columns beyond the dimension of
+        a subspace are 0.
+    """
+    X = self._validate(X, reset=False, method="coordinates")
+
+    def own_factors(posterior: Posterior) -> Array:
+        xp = namespace(posterior.joint)
+        members = members_of(xp.argmax(posterior.joint, axis=1), posterior.joint.shape[1])
+        parts = [xp.take(posterior.factors[p, ...], own, axis=0) for p, own in enumerate(members)]
+        return restore_order(members, parts)
+
+    return self._per_row(X, own_factors)
 
 
 def posterior_means(
@@ -98,7 +128,7 @@ def posterior_means(
         total = responsibilities @ gaussians.means
         for p in range(gaussians.bases.shape[0]):
             own = responsibilities[:, p : p + 1]
-            total += (own * posterior.factors[p, ...]) @ transpose(gaussians.bases[p, ...])
+            total += (own * posterior.factors[p, ...]) @ gaussians.bases[p, ...].mT
             if noise is not None:
                 total += own * _kept_noise(posterior, gaussians, p, extra)
         return total + mean, responsibilities @ certainties
@@ -109,7 +139,7 @@ def posterior_means(
 
 def _kept_noise(posterior: Posterior, gaussians: Gaussians, p: int, extra: float) -> Array:
     """Return the fraction of the residuals that is learned noise σ_p², not added noise `extra`."""
-    fitted = posterior.factors[p, ...] @ transpose(gaussians.bases[p, ...])
+    fitted = posterior.factors[p, ...] @ gaussians.bases[p, ...].mT
     residuals = posterior.values - gaussians.means[p, :] - fitted
     if posterior.group is not None:
         residuals = residuals * posterior.group.observed

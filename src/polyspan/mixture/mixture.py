@@ -17,10 +17,9 @@ from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage
 from polyspan.mixture.fit_case import FitCase, previous_gaussians
-from polyspan.mixture.fitted import LEARNED_BESIDES, fitted_attributes, nearest_by_group
-from polyspan.mixture.outliers import with_outliers
+from polyspan.mixture.fitted import LEARNED_BESIDES, by_noise_group, fitted_attributes
 from polyspan.mixture.prediction import MixturePrediction
-from polyspan.mixture.starts import annealed_start, fit_pooled, start_from_labels
+from polyspan.mixture.starts import annealed_start, fit_pooled, start_from_labels, with_outliers
 from polyspan.progress import FitProgress
 from polyspan.union.plan import CONSTRAINTS
 
@@ -271,7 +270,9 @@ class SubspaceMixture(MixturePrediction):
         self.converged_ = best.stopped == "converged"
         groups = case.groups
         del problem, case  # frees its copy of X and the mask, which are no longer needed
-        self.labels_ = self._nearest(X) if groups is None else nearest_by_group(self, X, groups)
+        self.labels_ = (
+            self._nearest(X) if groups is None else by_noise_group(self, X, groups, "_nearest")
+        )
         progress.end()
         if best.stopped == "max_iter":
             warn_user(

@@ -26,10 +26,9 @@ from polyspan.data.weights import weighted_mean
 from polyspan.geometry.bases import subspace_dims
 from polyspan.geometry.distances import distances_between
 from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
+from polyspan.mixture.fitted import coordinates, outlier_logs
 from polyspan.mixture.fitted import gaussians_of as gaussians_of
-from polyspan.mixture.fitted import outlier_logs
 from polyspan.mixture.fitted import posterior_means as posterior_means
-from polyspan.mixture.looking import coordinates, memberships
 from polyspan.union.prediction import UnionPrediction
 
 
@@ -80,7 +79,7 @@ class MixturePrediction(UnionPrediction):
         return self._per_row(X, lambda posterior: soft_assign(posterior.joint)[0])
 
     coordinates = coordinates
-    memberships = memberships
+    memberships = predict_proba
 
     def _per_row(self, X: Array, compute: Callable[[Posterior], Array], power: int = 0) -> Array:
         """Compute one value or vector per row from the posteriors of all rows.

@@ -11,9 +11,7 @@ from polyspan.arrays import (
     Array,
     float64_sum,
     keep_freed_memory,
-    machine_epsilon,
     namespace,
-    power_of_two_scale,
     sum_of_squares,
     zeros,
 )
@@ -78,12 +76,7 @@ class Problem:
         xp = namespace(X)
         missing = xp.isnan(X)
         check_columns_observed(missing)
-        if not center:
-            mean = zeros((X.shape[1],), X)
-        elif weights is None:
-            mean = observed_mean(X, missing)
-        else:
-            mean = weighted_mean(X, missing, weights)
+        mean = observed_mean(X, missing, weights) if center else zeros((X.shape[1],), X)
         if masked or bool(xp.any(missing)):
             values, observed = xp.where(missing, 0.0, X - mean), ~missing
         else:
@@ -102,17 +95,6 @@ class Problem:
     def with_dims(self, dims: tuple[int, ...] | None) -> Problem:
         """Return the problem of subspaces with these dimensions; None: all are equal."""
         return replace(self, samples=replace(self.samples, dims=dims))
-
-
-def weighted_mean(X: Array, missing: Array, weights: Array) -> Array:
-    """Return the weighted mean of the observed entries of every feature, without overflow."""
-    xp = namespace(X)
-    values = xp.where(missing, 0.0, X)
-    scale = power_of_two_scale(float(xp.max(xp.abs(values))), machine_epsilon(X))
-    column = xp.astype(weights, xp.float64)[:, None]
-    total = xp.sum(xp.astype(values * scale, xp.float64) * column, axis=0)
-    counts = xp.sum(xp.astype(~missing, xp.float64) * column, axis=0)
-    return xp.astype(total / counts / scale, X.dtype)
 
 
 def noise_rule(

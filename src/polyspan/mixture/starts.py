@@ -20,16 +20,21 @@ from polyspan.arrays import (
     restore_order,
     sum_of_squares,
     to_numpy,
-    transpose,
+    unit_rows,
     zeros,
 )
 from polyspan.data.missing import find_patterns
 from polyspan.mixture._solve.complete import CompleteSamples
-from polyspan.mixture._solve.dimensions import match_dims, truncate
 from polyspan.mixture._solve.em import Samples, anneal, run_em
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians, posterior_factors
 from polyspan.mixture._solve.grouped import GroupedSamples
-from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, fit_low_rank
+from polyspan.mixture._solve.noise import (
+    NoiseRule,
+    Shrinkage,
+    fit_low_rank,
+    match_dims,
+    truncate,
+)
 from polyspan.mixture.problem import Problem, as_samples, uniform_density
 
 # Most iterations of EM for the pooled Gaussian.
@@ -40,6 +45,8 @@ START_SAMPLES = 1000
 SETTLING_ITERATIONS = 50
 # Steps from given labels where one does not give the best factors of every label.
 FACTOR_STEPS = 10
+# Share of outliers that EM starts from, where it is learned.
+FIRST_SHARE = 0.05
 
 
 def fit_pooled(
@@ -58,15 +65,12 @@ def fit_pooled(
         weighted = X if weights is None else X * weights[:, None]
         mean = namespace(X).astype(float64_sum(weighted, axis=0) / n, X.dtype)
         mean = mean * float(samples.affine)
-        covariance = (transpose(weighted) @ X / n - mean[:, None] * mean[None, :])[None, ...]
+        covariance = (weighted.mT @ X / n - mean[:, None] * mean[None, :])[None, ...]
         weight = zeros((1,), X)
         whole = fit_low_rank(covariance, weight + 1, m - 1, replace(rule, kind="subspace"))
-        return (
-            Gaussians(weight, mean[None, :], *whole),
-            Gaussians(
-                weight, mean[None, :], *fit_low_rank(covariance, weight + 1, dim, single_rule)
-            ),
-        )
+        single = fit_low_rank(covariance, weight + 1, dim, single_rule)
+        mean = mean[None, :]
+        return Gaussians(weight, mean, *whole), Gaussians(weight, mean, *single)
     start = _factor_start(problem, dim, single_rule, rng)
     # Outliers count here: the pooled Gaussian is that of all samples.
     counted = replace(problem.row_weights, uniform=None)
@@ -108,13 +112,8 @@ def _factor_start(
         noise = max(rule.value, rule.floor)
     # EM keeps the span of the factors: a direction of variance 0 would never get a positive one.
     variances = xp.clip(variances, 1e-3 * noise, None)
-    return Gaussians(
-        zeros((1,), values),
-        zeros((1, m), values),
-        basis[None, ...],
-        variances[None, :],
-        zeros((1,), values) + noise,
-    )
+    weight, mean = zeros((1,), values), zeros((1, m), values)
+    return Gaussians(weight, mean, basis[None, ...], variances[None, :], weight + noise)
 
 
 def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Array, Array]:
@@ -130,8 +129,15 @@ def _principal(values: Array, dim: int, rng: np.random.RandomState) -> tuple[Arr
             random_state=rng,
         )
     # Reshaping to one row and back makes the basis contiguous by rows, in any namespace.
-    xp, basis = namespace(rows), transpose(rows)
+    xp, basis = namespace(rows), rows.mT
     return xp.reshape(xp.reshape(basis, (-1,)), basis.shape), singular * singular
+
+
+def with_outliers(gaussians: Gaussians, outliers: Any) -> Gaussians:
+    """Return Gaussians beside a uniform component; True: its share is learned."""
+    factors = gaussians.noise_factors if isinstance(gaussians, ExtendedGaussians) else None
+    share = FIRST_SHARE if outliers is True else float(outliers)
+    return ExtendedGaussians.of(gaussians, share, factors)
 
 
 def equal_components(single: Gaussians, n: int) -> Gaussians:
@@ -156,14 +162,13 @@ def components_around_seeds(
     X, xp = samples.values, namespace(samples.values)
     linear = not samples.affine
     if linear:
-        norms = xp.linalg.vector_norm(X, axis=1, keepdims=True)
-        X = X / xp.where(norms > 0, norms, xp.ones_like(norms))
+        X = unit_rows(X)
     weights = samples.row_weights.weights
     weights = None if weights is None else to_numpy(weights)
     with plain_settings():
         _, chosen = kmeans_plusplus(to_numpy(X), n, random_state=rng, sample_weight=weights)
     seeds = xp.take(X, moved_to(chosen, X, xp.int64), axis=0)
-    similarity = X @ transpose(seeds)
+    similarity = X @ seeds.mT
     if linear:
         similarity = similarity * similarity
     else:
@@ -259,7 +264,7 @@ def fill_missing(single: Gaussians, values: Array, observed: Array) -> Array:
     rows, filled = [], []
     for group in find_patterns(values, observed).groups(1, single.bases.shape[2]):
         z = posterior_factors(group, single)[2][0, ...]
-        expected = single.means[0, :] + z @ transpose(single.factors[0, ...])
+        expected = single.means[0, :] + z @ single.factors[0, ...].mT
         rows.append(group.rows)
         filled.append(xp.where(group.observed > 0, group.values, expected))
     return restore_order(rows, filled)

@@ -1,9 +1,10 @@
-"""Members of the ensemble: mixtures of Gaussians around many centres, and their sizes."""
+"""Members of the ensemble: mixtures of Gaussians, and how surprising rows are to them."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -13,11 +14,17 @@ from polyspan._sklearn import plain_settings
 from polyspan.arrays import limit_threads, pass_work
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture._solve.complete import gather_moments, log_weights_of
-from polyspan.mixture._solve.gaussians import Gaussians, log_densities, soft_assign
+from polyspan.mixture._solve.gaussians import (
+    Gaussians,
+    Posterior,
+    log_densities,
+    per_row,
+    posterior_covariances,
+    soft_assign,
+)
 from polyspan.mixture._solve.noise import NoiseRule, fit_low_rank
 from polyspan.mixture.prediction import gaussians_of
 from polyspan.mixture.problem import DENSE_FEATURES
-from polyspan.outliers.surprise import column_surprises, surprise
 
 # Numbers of components; the largest ones are taken that leave enough rows to each.
 NUMBERS = (1, 2, 4, 8, 16, 32)
@@ -85,14 +92,8 @@ def learn_member(
     values = surprise(judged, gaussians) * entry_factor(judged)
     unit = float(np.median(values)) or 1.0
     # In the layout that they have after a file was read: products then have the same bits.
-    return Member(
-        np.ascontiguousarray(gaussians.log_weights),
-        np.ascontiguousarray(gaussians.means),
-        np.ascontiguousarray(gaussians.bases),
-        np.ascontiguousarray(gaussians.variances),
-        np.ascontiguousarray(gaussians.noise),
-        unit,
-    )
+    arrays = {name: np.ascontiguousarray(array) for name, array in vars(gaussians).items()}
+    return Member(**arrays, unit=unit)
 
 
 def learn_mixture(T: np.ndarray, number: int, rng: np.random.RandomState) -> Gaussians:
@@ -151,3 +152,74 @@ def _learn_wide(T: np.ndarray, number: int, dim: int, rng: np.random.RandomState
         learned.log_weights, learned.means + model.mean_, learned.bases, learned.variances,
         learned.noise,
     )  # fmt: skip
+
+
+def surprise(X: np.ndarray, gaussians: Gaussians) -> np.ndarray:
+    """Return log(Σ_l π_l N(μ_l; l) / Σ_l π_l N(x; l)) of the observed entries of every row.
+
+    It is 0 where the row is at the centre of every component, positive elsewhere, and for one
+    Gaussian half the squared Mahalanobis distance.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        NaN where missing.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+    """
+    found = per_row(X, np.zeros(X.shape[1]), gaussians, lambda posterior: (_surprise(posterior),))
+    return np.asarray(found[0])
+
+
+def column_surprises(X: np.ndarray, gaussians: Gaussians) -> np.ndarray:
+    """Return the surprise of every row, divided among its columns.
+
+    A column's part is proportional to the squared error, in standard deviations, with which the
+    other observed columns of the row predict it: of every component ((Λ(x - μ))_j)²/Λ_jj, with Λ
+    the inverse covariance of the observed entries, weighted by the responsibilities.
+
+    Returns
+    -------
+    values : ndarray of shape (n, n_features)
+        Never negative; 0 where missing. The sum of a row is `surprise`.
+    """
+    return np.asarray(per_row(X, np.zeros(X.shape[1]), gaussians, partial(_columns, gaussians))[0])
+
+
+def _surprise(posterior: Posterior) -> np.ndarray:
+    top = soft_assign(posterior.joint + 0.5 * posterior.squares)[1]
+    # Rounding can make it slightly negative.
+    return np.asarray(np.maximum(top - soft_assign(posterior.joint)[1], 0.0))
+
+
+def _columns(gaussians: Gaussians, posterior: Posterior) -> tuple[np.ndarray]:
+    responsibilities = soft_assign(posterior.joint)[0]
+    observed = np.ones_like(posterior.values)
+    if posterior.group is not None:
+        observed = np.broadcast_to(posterior.group.observed, observed.shape).astype(np.float64)
+    errors = np.zeros_like(posterior.values)
+    for p, basis in enumerate(gaussians.bases):
+        fitted = posterior.factors[p] @ basis.T
+        residuals = (posterior.values - gaussians.means[p] - fitted) * observed
+        # Λ(x - μ) = residuals/σ² and Λ_jj = (1 - leverage_j)/σ².
+        free = np.maximum(1.0 - _leverages(gaussians, posterior, p), 1e-12)
+        errors += responsibilities[:, p : p + 1] * residuals**2 / (gaussians.noise[p] * free)
+    total = errors.sum(axis=1, keepdims=True)
+    equal = observed / np.maximum(observed.sum(axis=1, keepdims=True), 1.0)
+    shares = np.where(total > 0, errors / np.where(total > 0, total, 1.0), equal)
+    return (_surprise(posterior)[:, None] * shares,)
+
+
+def _leverages(gaussians: Gaussians, posterior: Posterior, p: int) -> np.ndarray:
+    """Return the diagonal of W A⁻¹ Wᵀ/σ² of component p, with A = I + W_oᵀW_o/σ²."""
+    basis, noise = gaussians.bases[p], gaussians.noise[p]
+    if posterior.group is None:
+        kept = gaussians.variances[p] / (gaussians.variances[p] + noise)
+        return np.asarray((basis * basis * kept).sum(axis=1))[None, :]
+    W = gaussians.factors[p]
+    n_pairs = W.shape[1] ** 2
+    pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), n_pairs)
+    inverse = posterior_covariances(posterior.group, gaussians, p)
+    return np.asarray((pairs @ inverse.reshape(n_pairs, inverse.shape[2])).T / noise)

@@ -1,12 +1,9 @@
 """Figures of fitted models and results: `pip install "polyspan[plot]"`."""
 
-from polyspan.plotting.basis_images import plot_basis_images
-from polyspan.plotting.comparison import plot_comparison
-from polyspan.plotting.loadings import plot_loadings
+from polyspan.plotting.comparison import plot_comparison, plot_size_choice
+from polyspan.plotting.directions import plot_basis_images, plot_loadings
 from polyspan.plotting.partition import plot_partition
-from polyspan.plotting.residuals import plot_residuals
-from polyspan.plotting.samples import plot_samples
-from polyspan.plotting.size_choice import plot_size_choice
+from polyspan.plotting.samples import plot_residuals, plot_samples
 from polyspan.plotting.subspaces import plot_subspaces
 
 __all__ = [

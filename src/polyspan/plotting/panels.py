@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyspan._optional import import_optional
+from polyspan.arrays import some_rows
 
 #: More samples than this are thinned out.
 MOST_POINTS = 5000
@@ -47,9 +48,7 @@ def flat(axes: Any) -> list[Any]:
 
 def thinned(n: int) -> np.ndarray:
     """Return the indices of the samples to draw: all, or some where there are many."""
-    if n <= MOST_POINTS:
-        return np.arange(n)
-    return np.sort(np.random.RandomState(0).choice(n, MOST_POINTS, replace=False))
+    return some_rows(n, MOST_POINTS, np.random.RandomState(0))
 
 
 def colours(n: int) -> list[Any]:
@@ -68,8 +67,3 @@ def colour_key(ax: Any, n: int) -> None:
     )
     bar = ax.figure.colorbar(scale, ax=ax, label="subspace")
     bar.set_ticks(range(0, n, -(-n // 20)))
-
-
-def share(value: float) -> str:
-    """Return a share as a percentage."""
-    return f"{value:.0%}"

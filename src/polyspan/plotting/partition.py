@@ -12,13 +12,11 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._optional import import_optional
 from polyspan._sklearn import plain_settings
 from polyspan.arrays import to_numpy
 from polyspan.inputs import naming_columns, plain_numbers
+from polyspan.plotting.panels import flat, panels, thinned
 
-#: More samples than this are thinned out in the panel of samples.
-MOST_POINTS = 5000
 #: Samples of lower confidence get a ring.
 UNSURE = 0.5
 #: Beyond so many clusters their sizes are not written below them.
@@ -65,22 +63,13 @@ def plot_partition(model: Any, X: Any = None, axes: Any = None) -> Any:
     model = _on_cpu(model)
     coordinates = None if X is None else _leading_coordinates(model, X)
     n_panels = 3 if coordinates is None else 4
-    if axes is None:
-        plt = import_optional("matplotlib.pyplot", "a figure")
-        _, grid = plt.subplots(2, 2, figsize=(10, 7.5), layout="constrained")
-        axes = grid.ravel()[:n_panels]
-        for unused in grid.ravel()[n_panels:]:
-            unused.remove()
-    if len(axes) != n_panels:
-        raise ValueError(
-            f"axes has {len(axes)} axes: give {n_panels} ({'with' if n_panels == 4 else 'without'} "
-            "X)"
-        )
-    _draw_spectra(axes[0], model)
-    _draw_agreement(axes[1], model)
-    _draw_confidence(axes[2], model)
+    axes = panels(axes, n_panels, 2, (5.0, 3.75), f"{'with' if n_panels == 4 else 'without'} X")
+    each = flat(axes)
+    _draw_spectra(each[0], model)
+    _draw_agreement(each[1], model)
+    _draw_confidence(each[2], model)
     if coordinates is not None:
-        _draw_samples(axes[3], model, coordinates)
+        _draw_samples(each[3], model, coordinates)
     return axes
 
 
@@ -153,9 +142,7 @@ def _draw_confidence(ax: Any, model: Any) -> None:
 
 def _draw_samples(ax: Any, model: Any, coordinates: np.ndarray) -> None:
     """Draw samples in the colours of their clusters."""
-    shown = np.arange(len(coordinates))
-    if len(shown) > MOST_POINTS:
-        shown = np.random.RandomState(0).choice(len(shown), MOST_POINTS, replace=False)
+    shown = thinned(len(coordinates))
     points, labels = coordinates[shown], model.labels_[shown]
     few = model.n_clusters_ <= 10
     bounds = (-0.5, 9.5) if few else (-0.5, model.n_clusters_ - 0.5)

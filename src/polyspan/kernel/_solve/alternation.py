@@ -9,8 +9,13 @@ import numpy as np
 
 from polyspan.arrays import Array, members_of, moved_to, namespace, to_numpy
 from polyspan.geometry.matrices import submatrix
-from polyspan.kernel._solve.factor import Factor, leading_directions, updated_directions
-from polyspan.kernel._solve.subspaces import KernelSubspaces, squared_distance
+from polyspan.kernel._solve.subspaces import (
+    Factor,
+    KernelSubspaces,
+    leading_directions,
+    squared_distance,
+    updated_directions,
+)
 from polyspan.progress import Monitor
 from polyspan.union._solve.shape import ObjectiveWeights
 

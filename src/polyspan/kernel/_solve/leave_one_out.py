@@ -18,7 +18,6 @@ from polyspan.arrays import (
     namespace,
     one_hot,
     top_eigenvectors,
-    transpose,
     zeros,
 )
 from polyspan.geometry.bases import orthonormal_columns
@@ -150,13 +149,11 @@ def _leading(centred: Array, w: Array, old: Array | None, s: int) -> tuple[Array
     weighted = centred * xp.sqrt(w)[:, None]
     if old is None:
         heaviest = xp.flip(xp.argsort(w))[:s]
-        old = orthonormal_columns(transpose(xp.take(weighted, heaviest, axis=0)))
+        old = orthonormal_columns(xp.take(weighted, heaviest, axis=0).mT)
     if rank >= 4 * (s + 1):
-        found = leading_subspace(
-            lambda block: transpose(weighted) @ (weighted @ block), old, max_cycles=20
-        )
+        found = leading_subspace(lambda block: weighted.mT @ (weighted @ block), old, max_cycles=20)
         return found.vectors, found.values
-    values, vectors = top_eigenvectors(transpose(weighted) @ weighted, s)
+    values, vectors = top_eigenvectors(weighted.mT @ weighted, s)
     return vectors, values
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from polyspan.arrays import (
     Array,
@@ -10,7 +11,6 @@ from polyspan.arrays import (
     namespace,
     row_slices,
     rows_at_once,
-    transpose,
 )
 from polyspan.data.rows import Addable
 from polyspan.mixture._solve.gaussians import Gaussians, log_densities
@@ -98,12 +98,8 @@ class CompleteSamples:
         covariances = scatter / divisor[:, None, None]
         dims = self.dims or gaussians.bases.shape[2]
         bases, variances, noise = fit_low_rank(covariances, total, dims, self.rule)
-        found = replace(
-            gaussians, log_weights=log_weights_of(counts), means=means, bases=bases,
-            variances=variances, noise=noise,
-        )  # fmt: skip
-        found = self.row_weights.update_share(found, counts, sums.outside)
-        return found if weight else restore_empty(found, gaussians, counts, self.rule)
+        found = {"means": means, "bases": bases, "variances": variances, "noise": noise}
+        return updated(self, gaussians, sums, shrinkage, found)
 
 
 def negligible_responsibility(responsibilities: Array) -> float:
@@ -118,13 +114,13 @@ def gather_moments(rows: Array, responsibilities: Array, weights: Array | None =
     belongs = responsibilities > negligible_responsibility(responsibilities)
     if weights is not None:
         responsibilities = responsibilities * weights[:, None]
-    first = transpose(responsibilities) @ rows
+    first = responsibilities.mT @ rows
     second = []
     for p in range(n_subspaces):
         members = xp.nonzero(belongs[:, p])[0]
         own = xp.take(rows, members, axis=0)
         shares = xp.take(responsibilities[:, p], members)
-        second.append(transpose(own * shares[:, None]) @ own)
+        second.append((own * shares[:, None]).mT @ own)
     return Moments(xp.sum(responsibilities, axis=0), first, xp.stack(second))
 
 
@@ -136,11 +132,20 @@ def log_weights_of(counts: Array) -> Array:
     return xp.log(counts) - xp.log(xp.sum(counts))
 
 
-def restore_empty(new: Gaussians, old: Gaussians, counts: Array, rule: NoiseRule) -> Gaussians:
-    """Keep the old parameters of components without samples, which does not change the likelihood.
+def updated(
+    samples: Any, gaussians: Gaussians, sums: Any, shrinkage: Shrinkage, found: dict[str, Array]
+) -> Gaussians:
+    """Return Gaussians with the parameters that were found, and weights by the sums over samples.
 
-    This is not needed with shrinkage, which determines the parameters of such components.
+    With shrinkage parameters are determined also where a component has no samples.
     """
+    new = replace(gaussians, log_weights=log_weights_of(sums.counts), **found)
+    new = samples.row_weights.update_share(new, sums.counts, sums.outside)
+    return new if shrinkage.weight else restore_empty(new, gaussians, sums.counts, samples.rule)
+
+
+def restore_empty(new: Gaussians, old: Gaussians, counts: Array, rule: NoiseRule) -> Gaussians:
+    """Keep the old parameters of components without samples: the likelihood stays the same."""
     xp = namespace(counts)
     has_samples = counts > MIN_COUNT
     if bool(xp.all(has_samples)):

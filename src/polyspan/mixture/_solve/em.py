@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, transpose, zeros
+from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, zeros
 from polyspan.data.missing import Group
 from polyspan.mixture._solve.complete import CompleteSamples
 from polyspan.mixture._solve.gaussians import (
@@ -219,7 +219,7 @@ def _expect_members(
     responsibilities = _sparse_responsibilities(joint)
     counted = responsibilities if weights is None else responsibilities * weights[:, None]
     parts = [
-        component_sums(own, counted[members, p], transpose(z), inverse)
+        component_sums(own, counted[members, p], z.mT, inverse)
         for p, (members, own, z, inverse) in enumerate(found)
     ]
     return responsibilities, stack_sums(parts)
@@ -231,7 +231,7 @@ def _posterior(own: Group, gaussians: Gaussians, W: Array, p: int) -> tuple[Arra
     mean, noise = gaussians.means[p, :], gaussians.noise[p]
     inverse, logs = invert_together(observed_systems(W, noise, own.observed))
     off = own.values - mean * own.observed
-    right = transpose(W) @ transpose(off) / noise
+    right = W.mT @ off.mT / noise
     z = xp.sum(inverse * right[None, :, :], axis=1)
     squares = xp.sum(off * off, axis=1) / noise - xp.sum(right * z, axis=0)
     squares = xp.where(squares > 0, squares, xp.zeros_like(squares))

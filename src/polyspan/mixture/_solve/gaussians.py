@@ -25,7 +25,6 @@ from polyspan.arrays import (
     pass_work,
     restore_order,
     row_slices,
-    transpose,
     unfilled,
     zeros,
 )
@@ -115,8 +114,8 @@ def log_densities(X: Array, gaussians: Gaussians) -> tuple[Array, Array, Array]:
     means, noise = gaussians.means, gaussians.noise
     flat = xp.reshape(xp.permute_dims(gaussians.bases, (1, 0, 2)), (m, n_subspaces * s))
     coordinates = xp.reshape(X @ flat, (X.shape[0], n_subspaces, s))
-    coordinates = coordinates - (transpose(gaussians.bases) @ means[..., None])[None, :, :, 0]
-    norms = xp.sum(X * X, axis=1)[:, None] - 2.0 * (X @ transpose(means))
+    coordinates = coordinates - (gaussians.bases.mT @ means[..., None])[None, :, :, 0]
+    norms = xp.sum(X * X, axis=1)[:, None] - 2.0 * (X @ means.mT)
     norms = norms + xp.sum(means * means, axis=1)
     squared = coordinates * coordinates
     # This is a difference of sums, which rounding can make slightly negative.
@@ -156,24 +155,24 @@ def posterior_factors(group: Group, gaussians: Gaussians) -> tuple[Array, Array,
     xp = namespace(group.values)
     W, means, noise = gaussians.factors, gaussians.means, gaussians.noise
     values, observed = group.values, group.observed
-    right = transpose(W) @ transpose(values)[None, ...]  # (L, s, n)
-    right = right - transpose(W * means[..., None]) @ transpose(observed)[None, ...]
+    right = W.mT @ values.mT[None, ...]  # (L, s, n)
+    right = right - (W * means[..., None]).mT @ observed.mT[None, ...]
     right = right / noise[:, None, None]
     if group.shared:
         masked = W * xp.reshape(observed, (1, -1, 1))
-        systems = _identity_plus(transpose(masked) @ masked, noise)
+        systems = _identity_plus(masked.mT @ masked, noise)
         logs = xp.linalg.slogdet(systems)[1][:, None]
         z = xp.linalg.solve(systems, right)
     else:
         z, logs = _eliminate(W, observed, right, noise)
-    norms = xp.sum(values * values, axis=1)[None, :] - 2.0 * (means @ transpose(values))
-    norms = norms + (means * means) @ transpose(observed)
+    norms = xp.sum(values * values, axis=1)[None, :] - 2.0 * (means @ values.mT)
+    norms = norms + (means * means) @ observed.mT
     squares = norms / noise[:, None] - xp.sum(right * z, axis=1)
     squares = xp.where(squares > 0, squares, xp.zeros_like(squares))
     n_observed = xp.sum(observed, axis=1)[None, :]
     constant = logs + n_observed * (xp.log(noise)[:, None] + LOG_2PI)
     joint = gaussians.log_weights[:, None] - 0.5 * (squares + constant)
-    return transpose(joint), transpose(squares), transpose(z)
+    return joint.mT, squares.mT, z.mT
 
 
 def posterior_covariances(group: Group, gaussians: Gaussians, p: int) -> Array:
@@ -181,8 +180,8 @@ def posterior_covariances(group: Group, gaussians: Gaussians, p: int) -> Array:
     xp = namespace(group.values)
     W, noise = gaussians.factors[p, ...], gaussians.noise[p]
     if group.shared:
-        masked = W * transpose(group.observed)
-        systems = _identity_plus((transpose(masked) @ masked)[None, ...], noise[None])
+        masked = W * group.observed.mT
+        systems = _identity_plus((masked.mT @ masked)[None, ...], noise[None])
         return xp.permute_dims(xp.linalg.inv(systems), (1, 2, 0))
     return invert_together(observed_systems(W, noise, group.observed))[0]
 
@@ -191,9 +190,9 @@ def observed_systems(W: Array, noise: Array, observed: Array) -> Array:
     """Return A = I + W_oᵀW_o/σ² of one component for rows with different masks: (s, s, n)."""
     xp = namespace(W)
     m, s = W.shape
-    scaled = transpose(W) / xp.sqrt(noise)
+    scaled = W.mT / xp.sqrt(noise)
     outer = xp.reshape(scaled[:, None, :] * scaled[None, :, :], (s * s, m))
-    systems = xp.reshape(outer @ transpose(observed), (s, s, observed.shape[0]))
+    systems = xp.reshape(outer @ observed.mT, (s, s, observed.shape[0]))
     for i in range(s):
         systems[i, i, :] += 1.0
     return systems
@@ -213,9 +212,7 @@ def _eliminate(W: Array, observed: Array, right: Array, noise: Array) -> tuple[A
         return right, zeros((n_subspaces, n), W)
     pairs = pairwise_products(W / xp.sqrt(noise)[:, None, None])
     t = pairs.shape[1]
-    grams = xp.reshape(
-        xp.reshape(pairs, (n_subspaces * t, m)) @ transpose(observed), (n_subspaces, t, n)
-    )
+    grams = xp.reshape(xp.reshape(pairs, (n_subspaces * t, m)) @ observed.mT, (n_subspaces, t, n))
     diagonal = [i * s - i * (i - 1) // 2 for i in range(s)]
     for k in diagonal:
         grams[:, k, :] += 1.0

@@ -15,7 +15,8 @@ from scipy.optimize import brentq
 
 from polyspan.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.data.missing import find_patterns
-from polyspan.mixture._solve.complete import MIN_COUNT, log_weights_of, restore_empty
+from polyspan.data.rows import sum_parts
+from polyspan.mixture._solve.complete import MIN_COUNT, updated
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
 from polyspan.mixture._solve.masked import FactorSums, MaskedSamples, from_factors
 from polyspan.mixture._solve.noise import NoiseRule, Shrinkage
@@ -110,16 +111,14 @@ class GroupedSamples:
         noise, factors = self._noise(residuals, entries, pseudo, self._factors(gaussians))
         every = to_numpy(gaussians.noise_factors).astype(np.float64)
         every[[group for group, _, _ in self.parts]] = factors
-        found: Gaussians = replace(
-            gaussians, log_weights=log_weights_of(total.counts),
-            means=xp.stack([step[0] for step in steps]), bases=bases, variances=variances,
-            noise=moved_to(noise, bases, bases.dtype),
-            noise_factors=moved_to(every, bases, bases.dtype),
-        )  # fmt: skip
-        found = self.row_weights.update_share(found, total.counts, total.outside)
-        if shrinkage.weight:
-            return found
-        return restore_empty(found, gaussians, total.counts, self.rule)
+        found = {
+            "means": xp.stack([step[0] for step in steps]),
+            "bases": bases,
+            "variances": variances,
+            "noise": moved_to(noise, bases, bases.dtype),
+            "noise_factors": moved_to(every, bases, bases.dtype),
+        }
+        return updated(self, gaussians, total, shrinkage, found)
 
     def _factors(self, gaussians: ExtendedGaussians) -> np.ndarray:
         """Return the factors of the groups that have samples."""
@@ -183,14 +182,11 @@ def best_factors(
 
 def _weighted_total(sums: tuple[FactorSums, ...], scales: np.ndarray) -> FactorSums:
     """Return the sums over all groups; those of least-squares problems are weighted by 1/f_g."""
-    total = None
-    for part, scale in zip(sums, scales, strict=True):
-        scaled = replace(
-            part, systems=part.systems * float(scale), right=part.right * float(scale),
-            squares=part.squares * float(scale),
-        )  # fmt: skip
-        total = scaled if total is None else total + scaled
-    assert total is not None
+    names = ("systems", "right", "squares")
+    total: FactorSums = sum_parts(
+        replace(part, **{name: getattr(part, name) * float(scale) for name in names})
+        for part, scale in zip(sums, scales, strict=True)
+    )
     return total
 
 

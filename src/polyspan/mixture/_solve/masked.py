@@ -12,15 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import Array, identity, moved_to, namespace, transpose, zeros
+from polyspan.arrays import Array, identity, moved_to, namespace, zeros
 from polyspan.data.missing import Group, Patterns
-from polyspan.data.rows import Addable
-from polyspan.mixture._solve.complete import (
-    MIN_COUNT,
-    log_weights_of,
-    negligible_responsibility,
-    restore_empty,
-)
+from polyspan.data.rows import Addable, sum_parts
+from polyspan.mixture._solve.complete import MIN_COUNT, negligible_responsibility, updated
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
     posterior_covariances,
@@ -89,13 +84,14 @@ class MaskedSamples:
     def gather(self, gaussians: Gaussians, responsibilities: Array) -> FactorSums:
         """Return the sums for given responsibilities."""
         n_subspaces, _, s = gaussians.bases.shape
-        total = None
-        for group in self.patterns.groups(n_subspaces, s):
+
+        def part(group: Group) -> FactorSums:
             _, _, z = posterior_factors(group, gaussians)
             own = namespace(responsibilities).take(responsibilities, group.rows, axis=0)
-            part = gather_factors(group, gaussians, own, z, self.row_weights.of(group.rows))
-            total = part if total is None else total + part
-        assert total is not None
+            return gather_factors(group, gaussians, own, z, self.row_weights.of(group.rows))
+
+        groups = self.patterns.groups(n_subspaces, s)
+        total: FactorSums = sum_parts(part(group) for group in groups)
         return total
 
     def maximise(self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage) -> Gaussians:
@@ -108,14 +104,8 @@ class MaskedSamples:
         )
         noise = self.rule.estimate(residuals, entries)
         bases, variances = from_factors(factors, self.dims)
-        found = replace(
-            gaussians, log_weights=log_weights_of(sums.counts), means=means, bases=bases,
-            variances=variances, noise=noise,
-        )  # fmt: skip
-        found = self.row_weights.update_share(found, sums.counts, sums.outside)
-        if shrinkage.weight:
-            return found
-        return restore_empty(found, gaussians, sums.counts, self.rule)
+        found = {"means": means, "bases": bases, "variances": variances, "noise": noise}
+        return updated(self, gaussians, sums, shrinkage, found)
 
     def step(
         self, gaussians: Gaussians, sums: FactorSums, shrinkage: Shrinkage, p: int
@@ -202,17 +192,17 @@ def component_sums(
     extended = xp.concat([factors, xp.ones_like(weights)[:, None]], axis=1)
     weighted = extended * weights[:, None]
     if own.shared:
-        spread = transpose(weighted) @ extended
+        spread = weighted.mT @ extended
         spread[:s, :s] += xp.sum(weights) * covariances[:, :, 0]
-        systems = transpose(own.observed)[..., None] * spread
+        systems = own.observed.mT[..., None] * spread
     else:
-        each = transpose(weighted)[:, None, :] * transpose(extended)[None, :, :]
+        each = weighted.mT[:, None, :] * extended.mT[None, :, :]
         each[:s, :s, :] += covariances * weights
         spread = xp.sum(each, axis=2)
         systems = xp.reshape(each, (k * k, each.shape[2])) @ own.observed
-        systems = xp.reshape(transpose(systems), (m, k, k))
-    right = transpose(own.values) @ weighted
-    squares = transpose(own.values * own.values) @ weights
+        systems = xp.reshape(systems.mT, (m, k, k))
+    right = own.values.mT @ weighted
+    squares = (own.values * own.values).mT @ weights
     return xp.sum(weights), spread, systems, right, squares
 
 
@@ -231,7 +221,7 @@ def _pseudo_samples(gaussians: Gaussians, shrinkage: Shrinkage, p: int) -> tuple
         inverse = noise / (gaussians.variances[p, :] + noise)  # A is diagonal for complete samples
         gain = W * (inverse / noise)  # (m, s): z = gainᵀ e
         along[:, :s] = shrinkage.times(gain)
-        spread[:s, :s] = transpose(gain) @ along[:, :s] + inverse[:, None] * identity(s, spread)
+        spread[:s, :s] = gain.mT @ along[:, :s] + inverse[:, None] * identity(s, spread)
     return shrinkage.weight * spread, shrinkage.weight * along
 
 

@@ -5,13 +5,14 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.csgraph import laplacian
 from sklearn.base import clone
 
 from polyspan import MCKUSaL
 from polyspan.baselines import RobustSparseSubspaceClustering
-from polyspan.kernel.starts import cluster_graph, graph_embedding
+from polyspan.graphs import spectra
+from polyspan.graphs.spectra import cluster_graph, graph_embedding, leading_spectrum
 from polyspan.metrics import clustering_error
 
 PARTS = np.repeat([0, 1, 2], 40)
@@ -101,3 +102,29 @@ def test_ties_go_to_larger_parts():
     assert np.all(embedding[:5] == 0)
     assert np.all(embedding[5:14, 0] != 0)
     assert np.all(embedding[14:, 1] != 0)
+
+
+def test_lanczos_equals_the_dense_solver(monkeypatch):
+    rng = np.random.default_rng(0)
+    graph = scipy.sparse.random_array((60, 60), density=0.2, rng=rng)
+    graph = (graph + graph.T).tocsr()
+    dense = leading_spectrum(graph, 4, 0)
+    monkeypatch.setattr(spectra, "DENSE_BELOW", 10)
+    monkeypatch.setattr(spectra, "UNSEEDED_ABOVE", 10)
+    found = leading_spectrum(graph, 4, 0)
+    assert_allclose(found.values, dense.values, atol=1e-8)
+    assert_allclose(np.abs(np.sum(found.vectors * dense.vectors, axis=0)), 1.0, atol=1e-6)
+
+
+def test_what_does_not_converge_has_no_gap(monkeypatch):
+    def fail(*arguments, **options):
+        raise spectra.ArpackNoConvergence("no", np.array([0.9, 1.0]), np.eye(500)[:, :2])
+
+    monkeypatch.setattr(spectra, "eigsh", fail)
+    monkeypatch.setattr(spectra, "UNSEEDED_ABOVE", 10)
+    path = scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(500, 500))
+    found = leading_spectrum(path.tocsr(), 4, 0)
+    assert_allclose(found.values, [1.0, 0.9, 0.9, 0.9])
+    assert found.gap(2) == found.gap(3) == 0.0
+    assert_array_equal(found.vectors[:, 0], np.eye(500)[:, 1])
+    assert not found.vectors[:, 2:].any()

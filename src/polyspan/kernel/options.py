@@ -9,18 +9,19 @@ import numpy as np
 
 from polyspan.arrays import Array, to_numpy
 from polyspan.checks import warn_user
+from polyspan.graphs.edges import neighbour_graph
+from polyspan.graphs.spectra import cluster_graph
 from polyspan.inputs import as_dispatched
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
 from polyspan.kernel.functions import feature_distances
-from polyspan.kernel.starts import spectral_labels
 
 if TYPE_CHECKING:
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
 
 
 @dataclass(frozen=True)
-class Plan:
+class KernelOptions:
     """Checked parameters of a fit: sizes, starts and stopping rules."""
 
     n_subspaces: int
@@ -67,10 +68,35 @@ class Plan:
         return gkiop(G, self.n_subspaces, size, seeds, floor=floor)
 
 
-def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int, kept: np.ndarray | None = None) -> Plan:
-    """Check the parameters of a model against the number of samples, and return its plan.
+def spectral_labels(
+    distances: np.ndarray,
+    n_clusters: int,
+    n_neighbors: int,
+    seed: int,
+    sample_weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Cluster samples by the leading eigenvectors of their graph, rows scaled to norm 1.
 
-    `kept` are the samples whose weight is not 0, of which the plan is; None: all.
+    Parameters
+    ----------
+    distances : array of shape (n_samples, n_samples)
+    sample_weights : array of shape (n_samples,), default=None
+        A sample stands for so many nodes with the same edges.
+    """
+    if n_clusters == 1:
+        return np.zeros(len(distances), dtype=np.int64)
+    if n_clusters >= len(distances):
+        return np.arange(len(distances))
+    graph = neighbour_graph(distances, n_neighbors)
+    return cluster_graph(graph, n_clusters, seed, sample_weights=sample_weights)
+
+
+def options_of(
+    model: MCKUSaL | RobustMCKUSaL, n_samples: int, kept: np.ndarray | None = None
+) -> KernelOptions:
+    """Check the parameters of a model against the number of samples, and return them checked.
+
+    `kept` are the samples whose weight is not 0, of which the fit is; None: all.
     """
     n_kept = n_samples if kept is None else len(kept)
     check_sizes(model.n_subspaces, model.subspace_dim, n_kept, weighted=kept is not None)
@@ -88,7 +114,7 @@ def plan_of(model: MCKUSaL | RobustMCKUSaL, n_samples: int, kept: np.ndarray | N
         model.subspace_dim, float(model.lam), model.max_iter, float(model.tol),
         model.max_update_iter, float(model.update_tol),
     )  # fmt: skip
-    return Plan(
+    return KernelOptions(
         model.n_subspaces,
         rules,
         init,

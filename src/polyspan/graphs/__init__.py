@@ -1,0 +1,1 @@
+"""Graphs of samples: nearest rows, edges and their weights, spectra, and clusters of nodes."""
