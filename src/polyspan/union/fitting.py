@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.utils import check_random_state
 
 from polyspan.arrays import (
     DEVICE_CHUNK_BYTES,
@@ -31,6 +32,7 @@ from polyspan.checks import (
     warn_unconverged,
     warn_user,
 )
+from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
 from polyspan.geometry import near_copies, zero_padded
 from polyspan.progress import FitProgress
@@ -44,13 +46,77 @@ from polyspan.union.linear import LinearUnion
 from polyspan.union.looking import noise_variance
 from polyspan.union.plan import Plan
 from polyspan.union.reading import Data
-from polyspan.union.training_labels import training_labels
+from polyspan.union.starts import draw_starts, given_start, relative_to_mean
 
 # Starts share one product while all their projections fit in this many bytes.
 GROUP_BYTES = 8 << 20
 
 #: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
 Learn = Callable[..., list[Solution]]
+
+
+def learn_union(
+    model: LinearUnion,
+    data: Data,
+    plan: Plan,
+    y: Any = None,
+    *,
+    learn: Learn | None = None,
+    choose: Callable[[list[Solution]], list[Solution]] | None = None,
+    **kind: Any,
+) -> tuple[Solution, FitProgress]:
+    """Learn from checked data and store the result; `progress.end()` is left to the caller.
+
+    Parameters
+    ----------
+    learn, choose
+        See `run_starts`.
+    **kind
+        `prior` and `masked` of `Data.problem`.
+    """
+    parameters: Any = model
+    given = given_start(parameters.init, data, plan)
+    data = data.trimmed(plan.rules.trim, center=plan.center)
+    make = partial(
+        data.problem, float(parameters.lam), center=plan.center, affine=plan.affine,
+        dims=plan.dims, **kind,
+    )  # fmt: skip
+    problem, working = make(start=given)
+    rng = check_random_state(parameters.random_state)
+    starts = draw_starts(plan, problem, working, given, rng)
+    progress = FitProgress(model, data.X, y, plan.n_runs, plan.max_steps)
+    best = run_starts(problem, working, starts, plan, progress, learn=learn, choose=choose)
+    if plan.n_runs > plan.n_starts:
+        if problem.trim:
+            problem, working, best = _centred_on_kept(make, problem, working, plan, best, progress)
+        progress.end_start(plan.n_starts)
+    store(model, data, problem, working, plan, best)
+    return best, progress
+
+
+def _centred_on_kept(
+    make: Callable[..., tuple[Problem, Working]],
+    problem: Problem,
+    working: Working,
+    plan: Plan,
+    best: Solution,
+    progress: FitProgress,
+) -> tuple[Problem, Working, Solution]:
+    """Centre on the samples that are not trimmed, and alternate on from there.
+
+    The first mean knows nothing of subspaces, and outliers that are not far away may move it.
+    Callbacks see this as one more start. The history that is kept is that about the final mean.
+    """
+    kept = problem.counted_block(best.frames).sample_weights[0, :]
+    reached = fitted_attributes(problem, working, best.frames)
+    start = join(reached["bases_"], reached.get("anchors_"))
+    problem, working = make(start=start, counted=kept)
+    frames = working.to_working(relative_to_mean(start, working.mean, plan.affine))
+    monitor = progress.monitor(plan.n_starts, partial(fitted_attributes, problem, working))
+    (found,) = learn_by_alternation(problem, frames[None, ...], plan.rules, monitor=monitor)
+    # A solution of Algorithm 2 keeps its merges.
+    best = replace(best, **{**vars(found), "anneal_history": best.anneal_history})
+    return problem, working, best
 
 
 def run_starts(
@@ -136,7 +202,8 @@ def _run_group(
             frames, cooling = annealed_starts(problem, frames, schedules, monitor=monitor)
     solutions = []
     for k, solution in enumerate(learn(problem, frames, monitor=monitor)):
-        solutions.append(replace(solution, anneal_history=tuple(cooling[:, k].tolist())))
+        reached = cooling[~np.isnan(cooling[:, k]), k]  # a callback may have stopped this start
+        solutions.append(replace(solution, anneal_history=tuple(reached.tolist())))
         if monitor is not None:
             progress.end_start(first + k)
     return solutions
@@ -160,6 +227,8 @@ def _restart_from_pooled(problem: Problem, best: Solution, pooled: Array, learn:
     This happens if λ is so small for the scale of the data that the subspaces become equal
     before they fit the data.
     """
+    if best.stopped == "callback":
+        return best
     dims = problem.shape.dims
     near = near_copies(pooled, best.frames.shape[0], dims)[None, ...]
     copies = zero_padded(namespace(pooled).broadcast_to(pooled, near.shape), dims)
@@ -208,13 +277,35 @@ def store(
         setattr(model, f"{name}_history_", moved_to(history, best.frames, xp.float64))
     model.n_iter_ = best.n_iter
     model.converged_ = best.stopped == "converged"
-    model.labels_ = training_labels(model, data, problem, working, best, plain=plain)
+    model.labels_ = _training_labels(model, data, problem, working, best, plain=plain)
     X, weights = data.X, data.weights
     if plan.rules.trim:
         X, weights = _store_trimmed(model, data, problem, best)
     if problem.shape.n_points and not data.holes and (plain or data.source is None):
         model.objective_ = _affine_objective(problem, best, None if plain else best.labels, unit)
     model.noise_variance_ = noise_variance(model, X, data.source, weights)
+
+
+def _training_labels(
+    model: LinearUnion, data: Data, problem: Problem, working: Working, best: Solution, *,
+    plain: bool,
+) -> Any:  # fmt: skip
+    """Return the label of every sample; those of weight 0 have that of the nearest subspace."""
+    if data.source is not None and plain:
+        return map_rows(data.source, model, "predict")
+    if data.source is not None:
+        if data.weights is None:
+            return best.labels.astype(np.int64)
+        nearest = map_rows(data.source, model, "predict")
+        return (best.labels + (best.labels < 0) * (nearest + 1)).astype(np.int64)
+    if plain and not data.holes and (working.span is not None or problem.shape.n_points):
+        # Exact ties may fall otherwise in the coordinates of the span, or about a point.
+        return model._nearest(data.X)
+    xp = namespace(best.frames)
+    labels = best.labels if data.learned is None else data.expand_labels(best.labels)
+    if (data.weights is not None or data.far is not None) and data.learned is not None:
+        labels = xp.where(data.learned, labels, model._nearest(data.X))
+    return xp.astype(labels, xp.int64, copy=False)
 
 
 def _store_trimmed(

@@ -25,7 +25,7 @@ from polyspan.data.working import Working
 from polyspan.geometry import Dims
 from polyspan.union._solve.alternation import Needs
 from polyspan.union._solve.problem import Problem, prepare, prepare_source
-from polyspan.union._solve.trimming import central_weights, far_samples
+from polyspan.union._solve.trimming import far_samples, nearest_to_mean
 from polyspan.union.linear import LinearUnion
 
 
@@ -60,7 +60,7 @@ class Data:
         """Return the problem in working coordinates; `masked` uses masks for complete data too.
 
         `counted` holds weights for the mean of the samples that are learned from. Without them,
-        if samples are trimmed, it is the mean of those that are not far away.
+        if samples are trimmed, it is the mean of those nearest to it.
         """
         if self.source is not None:
             assert self.extent is not None
@@ -72,7 +72,7 @@ class Data:
             return problem.with_dims(dims), working
         X, weights = self.learned_rows()
         if self.trim and center and counted is None:
-            counted = central_weights(X, weights, self.trim)
+            counted = nearest_to_mean(X, weights, self.trim)[0]
         problem, working = prepare(
             X, lam, center=center, affine=affine, start=start, holes=self.holes or masked,
             prior=prior, weights=weights, counted=counted,
