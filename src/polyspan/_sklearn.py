@@ -172,13 +172,19 @@ def plain_settings(X: Any = None) -> AbstractContextManager[None]:
     return context
 
 
-def in_container(values: Any, given: Any, estimator: Any, names: Any) -> Any:
+def in_container(
+    values: Any, given: Any, estimator: Any, names: Any, *, as_given: bool = False
+) -> Any:
     """Return an array as the frame that `set_output`, or the global setting, asks for.
 
-    `names` are the columns; a pandas frame also has the index of what was given.
+    `names` are the columns; a pandas frame also has the index of what was given. With `as_given`
+    a frame of pandas or Polars comes back as one where no setting asks for anything.
     """
     container = get_output_config("transform", estimator)["dense"]
-    if container == "default":
+    if container == "default" and as_given and hasattr(given, "columns"):
+        container = type(given).__module__.partition(".")[0]
+        names = given.columns
+    if container not in ADAPTERS_MANAGER.adapters:
         return values
     return ADAPTERS_MANAGER.adapters[container].create_container(values, given, columns=names)
 

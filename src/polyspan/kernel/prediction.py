@@ -166,8 +166,8 @@ class KernelUnion(UnionPrediction):
         Returns
         -------
         ndarray or frame of shape (n_samples, n_features)
-            Samples whose missing entries come from `reconstruct`, as a frame where `set_output`
-            asks for one.
+            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
+            pandas or Polars, or where `set_output` asks for one.
         """
         self._check_preimage()
         X = self._validate(X, reset=False, method="impute")

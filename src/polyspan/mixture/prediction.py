@@ -289,7 +289,8 @@ class MixturePrediction(UnionPrediction):
         Returns
         -------
         ndarray or frame of shape (n_samples, n_features)
-            Filled samples, as a frame where `set_output` asks for one.
+            Filled samples, as a frame where X is one of pandas or Polars, or where `set_output`
+            asks for one.
         """
         X = self._validate(X, reset=False, method="impute")
         xp = namespace(X)

@@ -42,8 +42,9 @@ def _records(one: Any, see: Shapes, n_labels: int) -> None:
     held = vars(one)
     if "labels_" in held:
         see.ints("labels_", one.labels_, "samples", least=-1, below=n_labels)
-    if "trimmed_" in held:
-        see.flags("trimmed_", one.trimmed_, "samples")
+    for name in ("trimmed_", "_without_weight"):
+        if name in held:
+            see.flags(name, held[name], "samples")
     for name, shape in RECORDS.items():
         if name in held:
             see.floats(name, held[name], *shape, finite=False)

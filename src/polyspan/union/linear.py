@@ -31,7 +31,7 @@ from polyspan.data.weights import weighted_mean
 from polyspan.geometry import distances_between, subspace_dims
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
-from polyspan.union.looking import coordinates, memberships, own_fits
+from polyspan.union.looking import UnlikeRows, by_scale, coordinates, memberships, own_fits
 from polyspan.union.prediction import UnionPrediction, can_impute
 
 
@@ -84,6 +84,7 @@ class LinearUnion(UnionPrediction):
         anchors = getattr(self, "anchors_", None)
         return None if anchors is None else anchors - self.mean_
 
+    @by_scale
     def _nearest(self, X: Array) -> Array:
         xp = namespace(X)
         if self._takes_missing:
@@ -100,6 +101,7 @@ class LinearUnion(UnionPrediction):
                 found[which] = xp.argmax(energies(projections)[0, ...], axis=0)
         return found
 
+    @by_scale
     def _distances(self, X: Array) -> Array:
         xp = namespace(X)
         n_subspaces = self.bases_.shape[0]
@@ -177,6 +179,7 @@ class LinearUnion(UnionPrediction):
         """
         return self._reconstructed(self._validate(X, reset=False, method="reconstruct"))
 
+    @by_scale
     def _reconstructed(self, X: Array) -> Array:
         xp = namespace(X)
         n_subspaces = self.bases_.shape[0]
@@ -214,8 +217,8 @@ class LinearUnion(UnionPrediction):
         Returns
         -------
         ndarray or frame of shape (n_samples, n_features)
-            Samples whose missing entries come from `reconstruct`, as a frame where `set_output`
-            asks for one.
+            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
+            pandas or Polars, or where `set_output` asks for one.
         """
         X = self._validate(X, reset=False, method="impute")
         xp = namespace(X)
@@ -225,8 +228,11 @@ class LinearUnion(UnionPrediction):
         """Yield fits of rows with missing entries, and the scale that they are in."""
         xp = namespace(X)
         X = xp.astype(X, self.bases_.dtype, copy=False)
-        largest = float(xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X - self.mean_))))
-        scale = power_of_two_scale(largest, machine_epsilon(self.bases_))
+        sizes = xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X - self.mean_)), axis=1)
+        eps = machine_epsilon(self.bases_)
+        scale = power_of_two_scale(float(xp.max(sizes)), eps)
+        if scale < 1.0:
+            UnlikeRows.check(sizes, eps)
         block = MaskedBlock.of(X, self.mean_, scale, self._prior(), -1)
         points = self._points()
         points = None if points is None else scale * points[None, ...]

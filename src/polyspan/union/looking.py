@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.arrays import (
+    SAFE_EXPONENTS,
     Array,
     float64_sum,
     members_of,
@@ -37,6 +39,44 @@ from polyspan.union._solve.observation import Stacked, energies, project
 
 if TYPE_CHECKING:
     from polyspan.union.linear import LinearUnion
+
+
+class UnlikeRows(Exception):  # noqa: N818 - no error: `by_scale` catches it
+    """Some rows with missing entries are so much larger than others that they need a scale apart.
+
+    Raised where the largest entry is known anyway: another look at all rows would cost up to a
+    third of a prediction.
+    """
+
+    def __init__(self, groups: list[Array]) -> None:
+        self.groups = groups
+
+    @classmethod
+    def check(cls, sizes: Array, eps: float) -> None:
+        """Raise it where the largest entries of rows, `sizes`, differ too much."""
+        levels = np.frexp(to_numpy(sizes))[1] // SAFE_EXPONENTS[eps < 1e-10]
+        levels = np.maximum(levels, 0)
+        if levels.min() < levels.max():
+            each = np.unique(levels)
+            raise cls([moved_to(np.flatnonzero(levels == one), sizes) for one in each])
+
+
+def by_scale(function: Callable[[Any, Array], Array]) -> Callable[[Any, Array], Array]:
+    """Let a function of a model and rows see rows apart that need a scale of their own.
+
+    In the scale of a row whose squares would overflow, ordinary rows would be rounded to 0.
+    """
+
+    @wraps(function)
+    def call(model: LinearUnion, X: Array) -> Array:
+        try:
+            return function(model, X)
+        except UnlikeRows as found:
+            take = namespace(X).take
+            parts = [function(model, take(X, own, axis=0)) for own in found.groups]
+            return restore_order(found.groups, parts)
+
+    return call
 
 
 @by_blocks
@@ -97,7 +137,8 @@ def memberships(self: LinearUnion, X: Any) -> Array:
     if variance == 0:
         found = one_hot(xp.argmin(halves, axis=1), halves.shape[1], halves.dtype)
     else:
-        weights = xp.exp(-(halves / variance))
+        with np.errstate(over="ignore"):
+            weights = xp.exp(-(halves / variance))
         found = weights / xp.sum(weights, axis=1, keepdims=True)
     if not self._takes_missing:
         return found
@@ -122,20 +163,23 @@ def fitted_variance(model: LinearUnion) -> float:
     return float(found)
 
 
+@by_scale
 def half_residuals(model: LinearUnion, X: Array) -> Array:
     """Return (r_l - min_p r_p)/2 of checked samples, r_l over observed entries alone."""
     xp = namespace(X)
     if not model._takes_missing:
         distances = model._distances(X)
         least = xp.min(distances, axis=1, keepdims=True)
-        # Not the difference of two squares, which cancels.
-        return 0.5 * (distances - least) * (distances + least)
+        with np.errstate(over="ignore"):
+            # Not the difference of two squares, which cancels.
+            return 0.5 * (distances - least) * (distances + least)
     found = zeros((X.shape[0], model.bases_.shape[0]), model.bases_)
     for fit, scale in model._masked_fits(X):
         # What `predict` compares: the prior of filled-in entries is part of it.
         gains = transpose(fit.gains[0, ...])
         lost = xp.max(gains, axis=1, keepdims=True) - gains
-        found[fit.which, :] = 0.5 * lost / fit.weights[:, None] / scale / scale
+        with np.errstate(over="ignore"):
+            found[fit.which, :] = 0.5 * lost / fit.weights[:, None] / scale / scale
     return found
 
 
@@ -187,6 +231,7 @@ def _theirs(coefficients: Array, members: list[Array]) -> list[Array]:
     return [xp.take(coefficients[0, p, ...], own, axis=1) for p, own in enumerate(members)]
 
 
+@by_scale
 def own_coefficients(model: LinearUnion, X: Array) -> Array:
     """Return the coefficients of checked samples in their nearest subspaces."""
     xp = namespace(X)

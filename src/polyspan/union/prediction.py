@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from polyspan._sklearn import CallbackSupportMixin, available_if
@@ -111,14 +112,15 @@ class UnionPrediction(
         -------
         ndarray of shape (n_samples,)
             Scores, of which 0 is the best; NaN for samples with at most `subspace_dim` observed
-            entries.
+            entries, -inf where the square leaves the range of the numbers.
         """
         return self._scores(self._validate(X, reset=False, method="score_samples"))
 
     def _scores(self, X: Array) -> Array:
         distances = self._distances(X)
         nearest = namespace(distances).min(distances, axis=1)
-        return -nearest * nearest
+        with np.errstate(over="ignore"):  # -inf: beyond 1e154 squares leave the range
+            return -nearest * nearest
 
     summary = summary
     _short_summary = short_summary

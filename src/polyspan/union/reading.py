@@ -20,7 +20,7 @@ from polyspan.data.measure import Extent, measure_block
 from polyspan.data.missing import Holes
 from polyspan.data.rows import Source
 from polyspan.data.sliced import mapped_rows, row_source
-from polyspan.data.weights import check_weights, source_weights
+from polyspan.data.weights import check_weights, keep_without_weight, source_weights
 from polyspan.data.working import Working
 from polyspan.geometry import Dims
 from polyspan.union._solve.alternation import Needs
@@ -182,6 +182,7 @@ def read(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples.
     """
+    keep_without_weight(model, sample_weight)
     source = None
     if not isinstance(X, np.ndarray):
         source = row_source(X)

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polyspan._sklearn import available_if, fit_context
 from polyspan.arrays import limit_threads, machine_epsilon, pass_work, power_of_two_scale
 from polyspan.checks import first_ten, warn_left_out, warn_user
-from polyspan.data.weights import check_weights, total_weight
+from polyspan.data.weights import check_weights, keep_without_weight, total_weight
 from polyspan.data.working import working_lam
 from polyspan.union._solve.alternation import NEEDS, Rules, alternate
 from polyspan.union._solve.memory import Memory, Past
@@ -150,6 +150,7 @@ def partial_fit(self: Streaming, X: Any, y: Any = None, sample_weight: Any = Non
     self.n_samples_seen_ = stream.n_seen
     if hasattr(self, "bases_"):
         self.labels_ = self._nearest(X)
+        keep_without_weight(self, sample_weight)
         if len(batch) or not hasattr(self, "noise_variance_"):
             own = cast("LinearUnion", self)
             self.noise_variance_ = noise_variance(own, batch, sample_weight=weights)

@@ -42,10 +42,6 @@ def summary(self: UnionPrediction, X: Any = None) -> Summary:
         and "unsure" (share of its samples with no membership of .9; in kernel models of those
         nearly as near to a second subspace).
 
-    Notes
-    -----
-    A model does not keep the weights of its samples: those of weight 0 are counted as others are.
-
     Examples
     --------
     >>> from polyspan import MiCUSaL
@@ -71,8 +67,10 @@ def summary(self: UnionPrediction, X: Any = None) -> Summary:
                 "array; give samples, summary(X)"
             )
         labels = to_numpy(self.labels_)
-        if hasattr(self, "trimmed_"):
-            labels = labels[~to_numpy(self.trimmed_)]
+        out = np.zeros(len(labels), dtype=bool)
+        for name in ("trimmed_", "_without_weight"):
+            out |= to_numpy(getattr(self, name, out))
+        labels = labels[~out]
         left_out = int((labels < 0).sum())
     else:
         labels, left_out = portrait.labels, portrait.n_left_out
