@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from polyspan._sklearn import CallbackSupportMixin, available_if
+from polyspan._sklearn import CallbackSupportMixin, available_if, html_with_summary
 from polyspan.arrays import Array, float64_sum, namespace
 from polyspan.data.prediction import by_blocks
-from polyspan.summaries import html_with_summary
 from polyspan.union.summary import short_summary, summary
 
 
