@@ -39,7 +39,7 @@ from polyspan.tables.model import TableModel
 from polyspan.tables.second_stage import SecondStage
 from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
-from polyspan.union.stream import Stream
+from polyspan.union.streaming import Stream
 
 #: Types of the object at the top of a file: every public estimator.
 ESTIMATORS: dict[str, type] = {

@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from polyspan.arrays import to_numpy
 
 #: Most rows of a table that a notebook shows.
 MOST_ROWS = 50
+#: Most characters in a printed line of words: pages and terminals cut longer ones.
+WIDTH = 80
 
 # Text and background are those of the page, and lines are half transparent: so it can be read on
 # every theme, light or dark, without a script. Notebooks have styles of their own for tables.
@@ -56,7 +59,8 @@ class Summary:
     facts: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join([*self.sentences, *([""] if self.table else []), *self._lines()])
+        words = [line for sentence in self.sentences for line in wrap(sentence, WIDTH)]
+        return "\n".join([*words, *([""] if self.table else []), *self._lines()])
 
     def __repr__(self) -> str:
         return str(self)

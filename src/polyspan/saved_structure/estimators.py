@@ -22,7 +22,7 @@ from polyspan.saved_structure.shapes import Shapes, StructureError
 from polyspan.saved_structure.tables import check_features
 from polyspan.saved_structure.transformers import check_names
 from polyspan.union._solve.merging import Merge
-from polyspan.union.stream import Stream
+from polyspan.union.streaming import Stream
 
 #: What several estimators have, if they have it: the shape of each array. NaN says "not known".
 RECORDS: dict[str, tuple[Any, ...]] = {

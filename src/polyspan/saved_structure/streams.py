@@ -7,7 +7,7 @@ from typing import Any
 from polyspan.saved_structure.shapes import Shapes
 from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
-from polyspan.union.stream import Stream
+from polyspan.union.streaming import Stream
 
 
 def _memory(one: Memory, see: Shapes) -> None:
