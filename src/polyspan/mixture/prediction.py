@@ -22,7 +22,6 @@ from polyspan.arrays import (
 )
 from polyspan.checks import validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
-from polyspan.data.weights import weighted_mean
 from polyspan.geometry import distances_between, subspace_dims
 from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
 from polyspan.mixture.fitted import gaussians_of as gaussians_of
@@ -223,9 +222,7 @@ class MixturePrediction(UnionPrediction):
         float
             Mean of `score_samples`.
         """
-        if sample_weight is None:
-            return super().score(X)
-        return weighted_mean(self.score_samples(X), sample_weight)
+        return super().score(X, y, sample_weight)
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion; the lower the better.

@@ -27,12 +27,11 @@ from polyspan.arrays import (
 from polyspan.checks import refuse_missing, validate_samples
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import as_samples, by_blocks
-from polyspan.data.weights import weighted_mean
 from polyspan.geometry import distances_between, subspace_dims
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
-from polyspan.union.looking import UnlikeRows, by_scale, coordinates, memberships, own_fits
-from polyspan.union.prediction import UnionPrediction, can_impute
+from polyspan.union.looking import coordinates, memberships, own_fits
+from polyspan.union.prediction import UnionPrediction, UnlikeRows, by_scale, can_impute
 
 
 class LinearUnion(UnionPrediction):
@@ -134,28 +133,6 @@ class LinearUnion(UnionPrediction):
             return scores
         judged = Holes.of(X).n_observed > self.bases_.shape[2]
         return namespace(X).where(judged, scores, float("nan"))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the mean squared distance to the nearest subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, as for `predict`.
-        y : Ignored
-            Not used, present for API consistency by convention.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples in the mean; None: 1 for each.
-
-        Returns
-        -------
-        float
-            Mean of `score_samples`, of which 0 is the best. The mean is over samples that can be
-            judged; NaN where none can.
-        """
-        if sample_weight is None:
-            return super().score(X)
-        return weighted_mean(self.score_samples(X), sample_weight)
 
     @as_samples
     @by_blocks

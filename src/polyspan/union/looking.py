@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.arrays import (
-    SAFE_EXPONENTS,
     Array,
     float64_sum,
     members_of,
@@ -36,47 +34,10 @@ from polyspan.data.prediction import by_blocks
 from polyspan.data.rows import Source
 from polyspan.geometry import subspace_dims
 from polyspan.union._solve.observation import Stacked, energies, project
+from polyspan.union.prediction import by_scale
 
 if TYPE_CHECKING:
     from polyspan.union.linear import LinearUnion
-
-
-class UnlikeRows(Exception):  # noqa: N818 - no error: `by_scale` catches it
-    """Some rows with missing entries are so much larger than others that they need a scale apart.
-
-    Raised where the largest entry is known anyway: another look at all rows would cost up to a
-    third of a prediction.
-    """
-
-    def __init__(self, groups: list[Array]) -> None:
-        self.groups = groups
-
-    @classmethod
-    def check(cls, sizes: Array, eps: float) -> None:
-        """Raise it where the largest entries of rows, `sizes`, differ too much."""
-        levels = np.frexp(to_numpy(sizes))[1] // SAFE_EXPONENTS[eps < 1e-10]
-        levels = np.maximum(levels, 0)
-        if levels.min() < levels.max():
-            each = np.unique(levels)
-            raise cls([moved_to(np.flatnonzero(levels == one), sizes) for one in each])
-
-
-def by_scale(function: Callable[[Any, Array], Array]) -> Callable[[Any, Array], Array]:
-    """Let a function of a model and rows see rows apart that need a scale of their own.
-
-    In the scale of a row whose squares would overflow, ordinary rows would be rounded to 0.
-    """
-
-    @wraps(function)
-    def call(model: LinearUnion, X: Array) -> Array:
-        try:
-            return function(model, X)
-        except UnlikeRows as found:
-            take = namespace(X).take
-            parts = [function(model, take(X, own, axis=0)) for own in found.groups]
-            return restore_order(found.groups, parts)
-
-    return call
 
 
 @by_blocks
