@@ -77,8 +77,8 @@ def test_the_detector_says_which_rows_and_why():
     assert short.sentences[-1].startswith("summary(X) says which rows")
     scores = model.score_samples(frame)
     marked = int((model.predict(frame) == -1).sum())
-    assert summary.sentences[-2].startswith(f"{marked} of 70 rows are outliers")
-    assert "counted from 0: 11, " in summary.sentences[-1]
+    assert summary.sentences[-1].startswith(f"Outliers are {marked} of 70 rows, counted from 0")
+    assert "most surprising first: 11" in summary.sentences[-1]
     table = summary.table
     assert table["row"].tolist() == np.argsort(scores, kind="stable")[:10].tolist()
     assert table["score"].tolist() == np.sort(scores)[:10].tolist()

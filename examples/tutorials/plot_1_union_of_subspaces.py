@@ -78,12 +78,11 @@ print(model.summary())
 # %%
 # Read the summary line by line:
 #
-# - **Clusters.** There are three. Each has its own subspace, with 2 to 4 dimensions.
-# - **The number.** The *gaps of the spectra* say how clearly graphs fall apart into so many parts.
-#   The next best number has much less evidence, so 3 is clear.
+# - **The number.** There are three clusters. The *evidence* says how clearly graphs fall apart into
+#   so many parts. The next best number has much less evidence, so 3 is clear.
 # - **The certainty** of the whole result, from 0 to 1. From .8 on you can use labels of pictures.
-# - **Agreement.** All graphs give nearly this result.
 # - **Confidence** is how sure the label of *one row* is. No row is doubtful here.
+# - **The table.** Each cluster has its own subspace, with 2 to 4 dimensions.
 #
 # 4. How sure?
 # ------------
@@ -170,7 +169,7 @@ plt.show()
 #
 # What to do then
 # ---------------
-# The last line of the summary says it: compare with k-means or a Gaussian mixture.
+# The summary says it: compare with k-means or a Gaussian mixture.
 # The rows of this table lie around *centres*, which k-means finds.
 from sklearn.cluster import KMeans
 

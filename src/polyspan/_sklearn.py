@@ -15,6 +15,8 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 from sklearn import config_context, get_config
 from sklearn.base import _fit_context
 from sklearn.cluster._spectral import cluster_qr
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_html_repr
 from sklearn.utils._array_api import _is_numpy_namespace as is_numpy_namespace
 from sklearn.utils._array_api import get_namespace, get_namespace_and_device
 from sklearn.utils._mask import _get_mask as get_mask
@@ -31,6 +33,7 @@ from sklearn.utils.metaestimators import available_if as silent_available_if
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import _check_n_features as check_n_features
+from sklearn.utils.validation import check_is_fitted
 
 from polyspan._bars import asked, job_of_fit
 
@@ -51,6 +54,7 @@ __all__ = [
     "get_mask",
     "get_namespace",
     "get_output_config",
+    "html_with_summary",
     "in_container",
     "is_numpy_namespace",
     "is_pandas_na",
@@ -172,13 +176,19 @@ def plain_settings(X: Any = None) -> AbstractContextManager[None]:
     return context
 
 
-def in_container(values: Any, given: Any, estimator: Any, names: Any) -> Any:
+def in_container(
+    values: Any, given: Any, estimator: Any, names: Any, *, as_given: bool = False
+) -> Any:
     """Return an array as the frame that `set_output`, or the global setting, asks for.
 
-    `names` are the columns; a pandas frame also has the index of what was given.
+    `names` are the columns; a pandas frame also has the index of what was given. With `as_given`
+    a frame of pandas or Polars comes back as one where no setting asks for anything.
     """
     container = get_output_config("transform", estimator)["dense"]
-    if container == "default":
+    if container == "default" and as_given and hasattr(given, "columns"):
+        container = type(given).__module__.partition(".")[0]
+        names = given.columns
+    if container not in ADAPTERS_MANAGER.adapters:
         return values
     return ADAPTERS_MANAGER.adapters[container].create_container(values, given, columns=names)
 
@@ -200,3 +210,17 @@ def check_parameters(caller: str, **given: tuple[Any, list[Any]]) -> None:
         constraints = {name: allowed for name, (_, allowed) in given.items()}
         values = {name: value for name, (value, _) in given.items()}
         validate_parameter_constraints(constraints, values, caller_name=caller)
+
+
+def html_with_summary(model: Any) -> str:
+    """Return scikit-learn's HTML of an estimator and, where it is fitted, its summary below.
+
+    It replaces `_html_repr`, from which scikit-learn makes all that a notebook asks for.
+    """
+    shown = str(estimator_html_repr(model))
+    try:
+        check_is_fitted(model)
+        return shown + str(model._short_summary().short_html())
+    # Labels that a file lacks, or attributes that a user changed: the model is shown all the same.
+    except (NotFittedError, AttributeError, IndexError, TypeError, ValueError):
+        return shown

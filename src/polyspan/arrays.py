@@ -359,14 +359,19 @@ def keep_freed_memory() -> None:
     np.empty(FREED_BYTES, dtype=np.uint8)
 
 
+#: Numbers below 2 to this power need no scaling: in single, and in double precision.
+SAFE_EXPONENTS = (31, 255)
+
+
 def power_of_two_scale(largest: float, eps: float) -> float:
     """Return the power of two that brings `largest` near 1, or 1 where no scaling is needed.
 
     Scaling by a power of two does not round. Squares and sums of squares stay far from overflow and
     underflow between the fourth roots of the range (1e±77 for float64, 1e±9 for float32).
     """
-    safe, most = (255, 1020) if eps < 1e-10 else (31, 120)
+    double = eps < 1e-10
+    most = 1020 if double else 120
     exponent = math.frexp(largest)[1]
-    if largest == 0.0 or abs(exponent) < safe:
+    if largest == 0.0 or abs(exponent) < SAFE_EXPONENTS[double]:
         return 1.0
     return 2.0 ** max(-most, min(most, -exponent))

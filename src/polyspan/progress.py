@@ -40,6 +40,7 @@ class FitProgress:
         self._bar = _FitBar.of(estimator, n_starts, max_steps)
         self._tasks = []
         self._counts: dict[tuple[int, str | None], int] = {}
+        self._stopped: set[int] = set()
         if self._listening:
             for start in range(n_starts):
                 task = self._root.subcontext("start", task_id=start, max_subtasks=max_steps)
@@ -75,12 +76,12 @@ class FitProgress:
             step.number = self._counts.get((first + start, measure), 0)
             self._counts[first + start, measure] = step.number + 1
             step.call_on_fit_task_begin(**self._callback_arguments)
-            return bool(
-                step.call_on_fit_task_end(
-                    **self._callback_arguments,
-                    reconstruction_attributes=lambda: fitted(bases),
-                )
+            stop = step.call_on_fit_task_end(
+                **self._callback_arguments, reconstruction_attributes=lambda: fitted(bases)
             )
+            if stop:  # of all phases of this start
+                self._stopped.add(first + start)
+            return first + start in self._stopped
 
         return report
 

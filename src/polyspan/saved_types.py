@@ -37,7 +37,7 @@ from polyspan.tables.mixture_fill import Fill, Scaling
 from polyspan.tables.model import TableModel
 from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
-from polyspan.union.stream import Stream
+from polyspan.union.streaming import Stream
 
 #: Types of the object at the top of a file: every public estimator.
 ESTIMATORS: dict[str, type] = {

@@ -5,18 +5,18 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import estimator_html_repr
-from sklearn.utils.validation import check_is_fitted
 
 from polyspan.arrays import to_numpy
 
 #: Most rows of a table that a notebook shows.
 MOST_ROWS = 50
+#: Most characters in a printed line of words: pages and terminals cut longer ones.
+WIDTH = 80
 
 # Text and background are those of the page, and lines are half transparent: so it can be read on
 # every theme, light or dark, without a script. Notebooks have styles of their own for tables.
@@ -40,7 +40,7 @@ CSS = """
 
 @dataclass(frozen=True, repr=False)
 class Summary:
-    """What a fitted model says: sentences, and a table with one row per subspace, column or sample.
+    """What a fitted model says: sentences, and a table of subspaces, clusters, columns or samples.
 
     It prints as text; a notebook shows it as HTML.
 
@@ -59,9 +59,8 @@ class Summary:
     facts: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        if not self.table:
-            return "\n".join(self.sentences)
-        return "\n".join([*self.sentences, "", *self._lines()])
+        words = [line for sentence in self.sentences for line in wrap(sentence, WIDTH)]
+        return "\n".join([*words, *([""] if self.table else []), *self._lines()])
 
     def __repr__(self) -> str:
         return str(self)
@@ -76,21 +75,17 @@ class Summary:
         return ["  ".join(map(str.rjust, row, widths)) for row in cells]
 
     def _repr_html_(self) -> str:
-        return card(sentences_html(self.sentences), self._table_html())
+        lines = "<br>".join(map(html.escape, self.sentences))
+        return card(f"<p>{lines}</p>", self._table_html())
 
     def _table_html(self) -> str:
-        if not self.table:
-            return ""
-        head, *body = self._cells()
-        return table_html(head, body)
+        head, *body = self._cells() or [[]]
+        return table_html(head, body) if head else ""
 
     def short_html(self) -> str:
-        """Return the facts as HTML, with the sentences and the table below them, folded."""
-        return card(
-            facts_html(self.facts),
-            folded("In words", sentences_html(self.sentences) if self.sentences else ""),
-            folded(f"Each {_name(next(iter(self.table), ''))}", self._table_html()),
-        )
+        """Return the facts as HTML, with the table below them, folded."""
+        each = folded(f"Each {_name(next(iter(self.table), ''))}", self._table_html())
+        return card(facts_html(self.facts), each)
 
 
 def card(*parts: str) -> str:
@@ -105,20 +100,15 @@ def folded(title: str, content: str) -> str:
     return f"<details><summary>{html.escape(title)}</summary>{content}</details>"
 
 
-def sentences_html(sentences: Iterable[str]) -> str:
-    """Return a paragraph with one line per sentence."""
-    return f"<p>{'<br>'.join(map(html.escape, sentences))}</p>"
-
-
 def facts_html(facts: Iterable[Sequence[str]]) -> str:
     """Return a table of names, values and, if there are any, notes."""
-    rows = []
-    for name, *values in facts:
-        cells = "".join(f'<td class="polyspan-text">{html.escape(value)}</td>' for value in values)
-        rows.append(
-            f'<tr><th class="polyspan-text" scope="row">{html.escape(name)}</th>{cells}</tr>'
-        )
-    return f'<table class="polyspan-facts"><tbody>{"".join(rows)}</tbody></table>'
+    rows = "".join(
+        f'<tr><th class="polyspan-text" scope="row">{html.escape(name)}</th>'
+        + "".join(map(_cell_html, values, [True] * len(values)))
+        + "</tr>"
+        for name, *values in facts
+    )
+    return f'<table class="polyspan-facts"><tbody>{rows}</tbody></table>'
 
 
 def table_html(
@@ -129,28 +119,23 @@ def table_html(
     `best` are the cells, (row, column), that are emphasised.
     """
     words = [not all(map(_is_number, column)) for column in zip(*body, strict=True)]
+    words = words or [True] * len(head)
     named = "".join(
-        f'<th scope="col"{_class(word, False)}>{html.escape(cell)}</th>'
-        for cell, word in zip(head, words or [True] * len(head), strict=True)
+        _cell_html(cell, word, tag="th") for cell, word in zip(head, words, strict=True)
     )
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td{_class(words[j], (i, j) in best)}>{html.escape(cell)}</td>"
-            for j, cell in enumerate(row)
-        )
-        + "</tr>"
-        for i, row in enumerate(body[:MOST_ROWS])
-    )
+    rows = ""
+    for i, row in enumerate(body[:MOST_ROWS]):
+        cells = [_cell_html(cell, words[j], (i, j) in best) for j, cell in enumerate(row)]
+        rows += f"<tr>{''.join(cells)}</tr>"
     more = f"<p>… and {len(body) - MOST_ROWS} more rows.</p>" if len(body) > MOST_ROWS else ""
     table = f"<table><thead><tr>{named}</tr></thead><tbody>{rows}</tbody></table>"
     return f'<div class="polyspan-wide">{table}</div>{more}'
 
 
-def _class(word: bool, best: bool) -> str:
-    """Return the attribute of a cell."""
-    kinds = ["polyspan-text"] * word + ["polyspan-best"] * best
-    return f' class="{" ".join(kinds)}"' if kinds else ""
+def _cell_html(cell: str, word: bool, best: bool = False, tag: str = "td") -> str:
+    kinds = " ".join(["polyspan-text"] * word + ["polyspan-best"] * best)
+    named = f' class="{kinds}"' if kinds else ""
+    return f"<{tag}{named}>{html.escape(cell)}</{tag}>"
 
 
 def records_html(records: Sequence[Mapping[str, Any]]) -> str:
@@ -160,31 +145,6 @@ def records_html(records: Sequence[Mapping[str, Any]]) -> str:
     return table_html(
         [_name(key) for key in records[0]], [[_cell(v) for v in row.values()] for row in records]
     )
-
-
-def html_with_summary(model: Any) -> str:
-    """Return scikit-learn's HTML of an estimator and, where it is fitted, its summary below.
-
-    It replaces `_html_repr`, from which scikit-learn makes all that a notebook asks for.
-    """
-    shown = str(estimator_html_repr(model))
-    try:
-        check_is_fitted(model)
-        return shown + str(model._short_summary().short_html())
-    # Labels that a file lacks, or attributes that a user changed: the model is shown all the same.
-    except (NotFittedError, AttributeError, IndexError, TypeError, ValueError):
-        return shown
-
-
-def without_words(model: Any) -> Summary:
-    """Return the summary of a model whose sentences say the same as its facts."""
-    whole: Summary = model.summary()
-    return replace(whole, sentences=())
-
-
-def is_lazy(values: Any) -> bool:
-    """Return whether values would have to be computed first, such as labels of a dask array."""
-    return hasattr(values, "__dask_graph__")
 
 
 def listed(values: Any) -> str:
@@ -215,10 +175,8 @@ def _cell(value: Any) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    if cell == "–":
-        return True
     try:
-        float(cell)
+        float(cell.replace("–", "0"))
     except ValueError:
         return False
     return True

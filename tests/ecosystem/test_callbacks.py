@@ -74,7 +74,7 @@ class Recorder:
 @pytest.mark.parametrize("grouped", [True, False])
 def test_callbacks_see_starts_and_iterations(n_jobs, grouped, monkeypatch):
     if not grouped:
-        monkeypatch.setattr("polyspan.union.fitting.GROUP_BYTES", 1)
+        monkeypatch.setattr("polyspan.union.starts.GROUP_BYTES", 1)
     recorder = Recorder()
     model = MiCUSaL(3, 2, n_init=3, anneal_steps=4, random_state=0, n_jobs=n_jobs)
     model.set_callbacks(recorder).fit(DATA.X)
@@ -94,7 +94,7 @@ def far_outliers():
     return np.concatenate([DATA.X, 3.0 + np.random.RandomState(0).standard_normal((10, 12))])
 
 
-def test_callbacks_see_runs_about_the_last_mean():
+def test_callbacks_see_the_run_about_the_final_mean():
     recorder, X = Recorder(), far_outliers()
     model = MiCUSaL(3, 2, trim=0.1, anneal_steps=4, random_state=0)
     model.set_callbacks(recorder).fit(X)
@@ -145,6 +145,34 @@ def test_callback_can_stop_a_fit():
     annealed = MiCUSaL(3, 2, random_state=0).set_callbacks(Recorder(stop_after=2)).fit(DATA.X)
     assert len(annealed.anneal_history_) == 3
     assert annealed.n_iter_ == 0
+
+
+class StopsOnce(Recorder):
+    """Stop each start once, in the annealing step of its own number."""
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if context.task_name != "iteration":
+            return False
+        start = context.parent.task_id
+        self.events.append((start, context.task_id))
+        self.scores.append((start, np.asarray(fitted_estimator.bases_)))
+        return context.task_id == start
+
+
+@pytest.mark.parametrize("lam", [4.0, 1e-9])
+def test_a_start_that_was_stopped_once_while_it_anneals_is_over(lam):
+    recorder = StopsOnce()
+    model = MiCUSaL(3, 2, lam=lam, n_init=3, anneal_steps=6, random_state=0)
+    model.set_callbacks(recorder).fit(DATA.X)
+    for start in range(3):
+        # Its annealing up to the stop, and the evaluation of where it is.
+        assert sum(event[0] == start for event in recorder.events) == start + 2
+        *_, last, evaluated = (bases for own, bases in recorder.scores if own == start)
+        assert_allclose(evaluated, last)
+    assert model.n_iter_ == 0
+    assert not model.converged_
+    assert len(model.anneal_history_) in (1, 2, 3)
+    assert np.isfinite(model.anneal_history_).all()
 
 
 def test_callbacks_in_the_reduced_span():

@@ -50,8 +50,12 @@ def named(value):
 def test_pandas(model, method, X, where):
     table = pd.DataFrame(X, columns=NAMES, index=[f"row {k}" for k in range(len(X))])
     plain = getattr(clone(model).fit(table), method)(table)
-    # An imputer returns the kind of table that it gets.
-    assert isinstance(plain, pd.DataFrame if isinstance(model, SubspaceImputer) else np.ndarray)
+    # What is imputed is the kind of table that was given.
+    filled = isinstance(model, SubspaceImputer) or method == "impute"
+    assert isinstance(plain, pd.DataFrame if filled else np.ndarray)
+    if filled:
+        assert list(plain.columns) == NAMES
+        assert plain.index.equals(table.index)
     plain = np.asarray(plain)
     model = clone(model).fit(table)
     if where == "estimator":
@@ -72,10 +76,20 @@ def test_pandas(model, method, X, where):
 def test_polars(model, method, X):
     table = pl.DataFrame(dict(zip(NAMES, X.T, strict=True)))
     plain = getattr(clone(model).fit(table), method)(table)
+    if method == "impute":
+        assert isinstance(plain, pl.DataFrame)
+        assert plain.columns == NAMES
     found = getattr(clone(model).set_output(transform="polars").fit(table), method)(table)
     assert isinstance(found, pl.DataFrame)
     assert found.columns == NAMES
     assert np.array_equal(found.to_numpy(), plain)
+
+
+def test_columns_without_names_are_kept():
+    table = pd.DataFrame(HOLES, columns=range(1, 9))
+    filled = RobustMiCUSaL(2, 2, random_state=0).fit(table).impute(table)
+    assert filled.columns.equals(table.columns)
+    assert not filled.isna().to_numpy().any()
 
 
 def test_noise_is_still_an_argument_of_reconstruct():

@@ -197,7 +197,7 @@ def test_one_chunk_equals_seven(solver, residual, init, monkeypatch):
 @pytest.mark.parametrize("init", ["anneal", "random"])
 def test_same_bits_whatever_n_jobs(init, monkeypatch):
     # Groups of one start, so that there is something to run at once.
-    monkeypatch.setattr("polyspan.union.fitting.GROUP_BYTES", 1)
+    monkeypatch.setattr("polyspan.union.starts.GROUP_BYTES", 1)
     data = small()
     fits = [
         MiCUSaL(2, 3, init=init, n_init=5, random_state=7, n_jobs=n_jobs).fit(data.X)
@@ -212,7 +212,7 @@ def test_same_bits_whatever_n_jobs(init, monkeypatch):
 def test_groups_of_starts_find_the_same_optimum(monkeypatch):
     data = small(spread=0.1)
     together = MiCUSaL(2, 3, init="random", n_init=6, random_state=0).fit(data.X)
-    monkeypatch.setattr("polyspan.union.fitting.GROUP_BYTES", 1)
+    monkeypatch.setattr("polyspan.union.starts.GROUP_BYTES", 1)
     alone = MiCUSaL(2, 3, init="random", n_init=6, random_state=0).fit(data.X)
     assert_allclose(alone.objective_, together.objective_, rtol=1e-9)
     assert np.array_equal(alone.labels_, together.labels_)

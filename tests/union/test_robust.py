@@ -148,7 +148,7 @@ def test_scaling_and_huge_entries():
 
 
 def test_same_bits_whatever_n_jobs(monkeypatch):
-    monkeypatch.setattr("polyspan.union.fitting.GROUP_BYTES", 1)
+    monkeypatch.setattr("polyspan.union.starts.GROUP_BYTES", 1)
     X = mask_entries(DATA.X, 0.3, random_state=0)
     fits = [
         RobustMiCUSaL(2, 3, init="random", n_init=4, random_state=1, n_jobs=n).fit(X)

@@ -14,9 +14,9 @@ from polyspan.metrics import average_subspace_distance
 from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import alternate
 from polyspan.union._solve.trimming import kept_weights
+from polyspan.union.fitting import _centred_on_kept
 from polyspan.union.plan import needs_of, sized_plan
 from polyspan.union.reading import read
-from polyspan.union.recentring import recentred
 from polyspan.union.starts import relative_to_mean
 
 N, M, N_OUT = 90, 20, 10
@@ -54,6 +54,27 @@ def test_outliers_are_trimmed(options, shift):
     assert distance(model) <= 1.01 * distance(clean)
     assert distance(MiCUSaL(3, 2, random_state=0, **options).fit(X)) > 1.15 * distance(clean)
     assert np.array_equal(model.labels_, model.predict(X))
+
+
+@pytest.mark.parametrize("place", ["sphere", "cube", "corner"])
+def test_outliers_leave_the_accuracy_of_the_paper_setting(place):
+    data = make_union_of_subspaces(random_state=0)
+    low, high = data.X.min(axis=0), data.X.max(axis=0)
+    rng = np.random.RandomState(1)
+    n, m = len(data.X) // 9, data.X.shape[1]
+    others = rng.uniform(low, high, (n, m))
+    if place == "sphere":
+        others = rng.standard_normal((n, m))
+        others /= np.linalg.norm(others, axis=1, keepdims=True)
+    elif place == "corner":  # in one direction, which the mean of all samples goes to
+        others = 0.8 * high + 0.2 * others
+    options = {"n_subspaces": 5, "subspace_dim": 13, "random_state": 0}
+    clean = MiCUSaL(**options).fit(data.X)
+    model = MiCUSaL(**options, trim=0.1).fit(np.concatenate([data.X, others]))
+    assert model.trimmed_[len(data.X) :].mean() > 0.99
+    assert_allclose(model.mean_, data.X[~model.trimmed_[: len(data.X)]].mean(axis=0), atol=1e-3)
+    found = average_subspace_distance(model.bases_, data.bases)
+    assert found <= 1.02 * average_subspace_distance(clean.bases_, data.bases)
 
 
 @pytest.mark.parametrize("kind", [MiCUSaL, RobustMiCUSaL])
@@ -168,7 +189,7 @@ def test_as_many_samples_as_directions_are_enough():
     assert model.fit(X).trimmed_.sum() == 88
 
 
-def test_recentring_refills_empty_subspaces():
+def test_the_run_about_the_final_mean_refills_empty_subspaces():
     X = with_outliers(shift=3.0)
     start = np.concatenate([DATA.bases, DATA.X[[0, 30, 60]][:, :, None]], axis=2)
     start[2, :, -1] += 50.0  # nobody chooses this one
@@ -181,13 +202,13 @@ def test_recentring_refills_empty_subspaces():
     (stuck,) = alternate(problem, frames[None], plan.rules)
     assert (stuck.counts == 0).tolist() == [False, False, True]
     progress = FitProgress(model, X, None, plan.n_runs, plan.max_steps)
-    _, _, found = recentred(make, problem, working, plan, stuck, progress)
+    _, _, found = _centred_on_kept(make, problem, working, plan, stuck, progress)
     assert (found.counts > 0).all()
     assert found.objective < stuck.objective
     assert (np.diff(found.history) <= 1e-10 * found.history[0]).all()
 
 
-def test_recentring_shares_the_iterations():
+def test_the_run_about_the_final_mean_has_all_iterations():
     options = {"init": "random", "n_init": 1, "tol": 0.0, "trim": 0.1, "random_state": 0}
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         model = MiCUSaL(3, 2, max_iter=3, **options).fit(with_outliers(shift=3.0))

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan._sklearn import CallbackSupportMixin, Interval, fit_context
+from polyspan._sklearn import CallbackSupportMixin, Interval, fit_context, html_with_summary
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.weights import check_weights
 from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
@@ -22,7 +22,7 @@ from polyspan.kernel.functions import (
     kernel_of,
 )
 from polyspan.progress import FitProgress
-from polyspan.summaries import Summary, html_with_summary, listed, without_words
+from polyspan.summaries import Summary, listed
 
 
 class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -180,7 +180,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         )
         return Summary(tuple(f"{name}: {value}." for name, value in facts), facts=facts)
 
-    _short_summary = without_words
+    _short_summary = summary
     _html_repr = html_with_summary  # of scikit-learn, for notebooks
 
     def _validate(self, X: Any, *, reset: bool) -> np.ndarray:

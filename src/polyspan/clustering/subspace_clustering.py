@@ -30,10 +30,9 @@ from polyspan.clustering.graphs import (
     member_graphs,
     most_members,
 )
-from polyspan.clustering.summary import Fitted, short_summary, summarise
+from polyspan.clustering.summary import summarise
 from polyspan.clustering.verdict import UNSURE, complaints, verdict
 from polyspan.progress import FitProgress
-from polyspan.summaries import Summary
 from polyspan.union.linear import LinearUnion
 from polyspan.union.looking import noise_variance
 
@@ -329,7 +328,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         check_is_fitted(self, "bases_")
         return bool(self.certainty_ >= UNSURE)
 
-    # A text and no table: what it says is about graphs, which the table of the others lacks.
+    # A text: with X the summary of a linear model follows.
     def summary(self, X: Any = None) -> str:  # type: ignore[override]
         """Return in plain words what was found, how sure it is, and what to do next.
 
@@ -342,15 +341,14 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Returns
         -------
         str
-            Some lines: number, sizes and dimensions of the clusters, the certainty and what it is
-            worth, how many graphs agree, which samples are unsure.
+            Some lines: the number of clusters, the certainty and what it is worth, which samples
+            are unsure and what to do next; then a table of the clusters.
         """
         check_is_fitted(self, "bases_")
-        text = summarise(Fitted.of(self))
+        text = str(summarise(self))
         return text if X is None else f"{text}\n\n{super().summary(X)}"
 
-    def _short_summary(self) -> Summary:
-        return short_summary(Fitted.of(self))
+    _short_summary = summarise
 
     def _predict_others(
         self, X: np.ndarray, chosen: np.ndarray, coordinates: Coordinates, copies: np.ndarray | None

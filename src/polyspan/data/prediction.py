@@ -23,7 +23,10 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Attributes of a fitted model that are not sent to the blocks: they are large, or a dask graph, or
 # were already checked for all blocks together.
-NOT_SENT = ("labels_", "trimmed_", "_stream", "feature_names_in_", "_sklearn_output_config")
+NOT_SENT = (
+    "labels_", "trimmed_", "_without_weight", "_stream", "feature_names_in_",
+    "_sklearn_output_config",
+)  # fmt: skip
 
 
 # Methods whose result is a table that `set_output` decides about.
@@ -33,15 +36,17 @@ FOLLOWS_SET_OUTPUT = ("transform", "reconstruct", "impute")
 def as_samples(method: Method) -> Method:
     """Let a method that returns samples like those given follow `set_output`, as transform does.
 
-    The columns have the names of the input features.
+    The columns have the names of the input features. A frame that is imputed stays a frame.
     """
+    as_given = method.__name__ == "impute"
 
     @wraps(method)
     def call(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
         found = method(self, X, *arguments, **options)
         if hasattr(found, "__dask_graph__"):
             return found
-        return in_container(found, X, self, check_feature_names_in(self))
+        names = check_feature_names_in(self)
+        return in_container(found, X, self, names, as_given=as_given)
 
     return call  # type: ignore[return-value]
 

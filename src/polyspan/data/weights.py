@@ -120,6 +120,15 @@ def check_values(weights: np.ndarray, *, allow_zero: bool = False) -> None:
         raise ValueError("Sample weights must contain at least one non-zero number.")
 
 
+def keep_without_weight(model: Any, sample_weight: Any) -> None:
+    """Store which training samples have the weight 0: summaries do not count them."""
+    vars(model).pop("_without_weight", None)
+    if sample_weight is not None:
+        without = weights_as_numpy(sample_weight) == 0
+        if without.any():
+            model._without_weight = without
+
+
 def total_weight(weights: Array | None, n: int) -> float:
     """Return the sum of the weights, which is n where every sample counts once."""
     return n if weights is None else float(np.sum(to_numpy(weights), dtype=np.float64))

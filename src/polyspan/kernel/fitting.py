@@ -14,7 +14,7 @@ from polyspan.checks import check_extent, check_header, lowest_finite, warn_user
 from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
-from polyspan.data.weights import check_weights, source_weights
+from polyspan.data.weights import check_weights, keep_without_weight, source_weights
 from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel.functions import check_kernel_matrix
@@ -82,6 +82,7 @@ class KernelRun:
 
 def read(model: KernelUnion, X: Any, source: Source | None, sample_weight: Any) -> Data:
     """Check training data and weights; a source of rows is read once."""
+    keep_without_weight(model, sample_weight)
     if source is None:
         X = model._validate(X, reset=True)
         return weighted_data(

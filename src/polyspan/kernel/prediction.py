@@ -12,7 +12,6 @@ from polyspan.arrays import Array, members_of, namespace, restore_order, zeros
 from polyspan.checks import first_ten, refuse_missing, validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.sliced import row_source
-from polyspan.data.weights import weighted_mean
 from polyspan.kernel._solve.subspaces import energies
 from polyspan.kernel.preimages import combination_weights, polish, preimages
 from polyspan.union.prediction import UnionPrediction, can_impute
@@ -111,27 +110,6 @@ class KernelUnion(UnionPrediction):
             return self.transform(X)
         return self._union.training_distances(self._validate(X, reset=False, method="transform"))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the mean squared distance to the nearest subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, as for `predict`.
-        y : Ignored
-            Not used, present for API consistency by convention.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often every sample counts in the mean; None: once.
-
-        Returns
-        -------
-        float
-            Mean of `score_samples`, of which 0 is the best.
-        """
-        if sample_weight is None:
-            return super().score(X)
-        return weighted_mean(self.score_samples(X), sample_weight)
-
     @as_samples
     @by_blocks
     def reconstruct(self, X: Any) -> Array:
@@ -193,8 +171,8 @@ class KernelUnion(UnionPrediction):
         Returns
         -------
         ndarray or frame of shape (n_samples, n_features)
-            Samples whose missing entries come from `reconstruct`, as a frame where `set_output`
-            asks for one.
+            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
+            pandas or Polars, or where `set_output` asks for one.
         """
         self._check_preimage()
         X = self._validate(X, reset=False, method="impute")

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array, limit_threads, moved_to, namespace, pass_work
 from polyspan.checks import warn_user
+from polyspan.data.weights import keep_without_weight
 from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage
@@ -237,6 +238,7 @@ class SubspaceMixture(MixturePrediction):
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
         case = FitCase.of(self, X, sample_weight, noise_groups, rng)
+        keep_without_weight(self, sample_weight)
         problem = case.problem
         mean = problem.mean
         n_starts = 1 if case.labels is not None else self.n_init

@@ -22,7 +22,6 @@ from polyspan.arrays import (
 )
 from polyspan.checks import validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
-from polyspan.data.weights import weighted_mean
 from polyspan.geometry.bases import subspace_dims
 from polyspan.geometry.distances import distances_between
 from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
@@ -240,9 +239,7 @@ class MixturePrediction(UnionPrediction):
         float
             Mean of `score_samples`.
         """
-        if sample_weight is None:
-            return super().score(X)
-        return weighted_mean(self.score_samples(X), sample_weight)
+        return super().score(X, y, sample_weight)
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion; the lower the better.
@@ -306,7 +303,8 @@ class MixturePrediction(UnionPrediction):
         Returns
         -------
         ndarray or frame of shape (n_samples, n_features)
-            Filled samples, as a frame where `set_output` asks for one.
+            Filled samples, as a frame where X is one of pandas or Polars, or where `set_output`
+            asks for one.
         """
         X = self._validate(X, reset=False, method="impute")
         xp = namespace(X)

@@ -16,13 +16,13 @@ from polyspan._sklearn import (
     StrOptions,
     check_parameters,
     fit_context,
+    html_with_summary,
 )
 from polyspan.checks import check_columns_observed, validate_samples
 from polyspan.data.prediction import as_samples
 from polyspan.outliers.learning import MOST_SETS, Columns, Ensemble, learn_ensemble
 from polyspan.outliers.summary import summary
 from polyspan.progress import FitProgress
-from polyspan.summaries import html_with_summary, without_words
 
 # With contamination="auto" a row is an outlier where the logarithm of its surprise is this many
 # standard deviations above the median of the training rows.
@@ -234,7 +234,7 @@ class SubspaceOutlierDetector(
         return found
 
     summary = summary
-    _short_summary = without_words
+    _short_summary = summary
     _html_repr = html_with_summary  # of scikit-learn, for notebooks
 
     def set_output(self, *, transform: str | None = None) -> Self:

@@ -42,25 +42,20 @@ def summary(self: SubspaceOutlierDetector, X: Any = None) -> Summary:
     >>> X[7] = 9.0
     >>> found = SubspaceOutlierDetector(contamination=0.01).fit(X).summary(X)
     >>> print(found.sentences[-1])
-    Outliers, the most surprising first, counted from 0: 7.
+    Outliers are 1 of 100 rows, counted from 0, the most surprising first: 7.
     """
     check_is_fitted(self)
     facts = tuple(_facts(self))
-    sentences = [f"{type(self).__name__}: {facts[0][1]}."]
-    sentences += [f"{name}: {value}." for name, value in facts[1:-1]]
+    title = f"{type(self).__name__}: {facts[0][1]}."
     if X is None:
-        sentences.append(f"{SAYS_MORE}.")
-        return Summary(tuple(sentences), facts=facts)
+        return Summary((title, f"{facts[2][1]}.".capitalize(), f"{SAYS_MORE}."), facts=facts)
     values = self._validate(X, reset=False, method="summary")
     scores = self._scores(values)
     order = np.argsort(scores, kind="stable")
     found = order[: int((scores < self.offset_).sum())]
-    are = "row is an outlier" if len(found) == 1 else "rows are outliers"
-    sentences.append(f"{len(found)} of {len(scores)} {are} ({len(found) / len(scores):.1%}).")
-    if len(found):
-        first = "Outliers, the most surprising first, counted from 0"
-        sentences.append(f"{first}: {first_ten(found)}.")
-    return Summary(tuple(sentences), _table(self, values, scores, order[:MOST_ROWS]), facts)
+    which = "." if not len(found) else f", the most surprising first: {first_ten(found)}."
+    sure = f"Outliers are {len(found)} of {counted(len(scores), 'row')}, counted from 0{which}"
+    return Summary((title, sure), _table(self, values, scores, order[:MOST_ROWS]), facts)
 
 
 def _facts(detector: Any) -> Iterator[tuple[str, str]]:

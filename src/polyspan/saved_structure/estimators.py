@@ -23,7 +23,7 @@ from polyspan.saved_structure.tables import check_features
 from polyspan.saved_structure.transformers import check_names
 from polyspan.union._solve.memory import Memory
 from polyspan.union._solve.merging import Merge
-from polyspan.union.stream import Stream
+from polyspan.union.streaming import Stream
 
 #: What several estimators have, if they have it: the shape of each array. NaN says "not known".
 RECORDS: dict[str, tuple[Any, ...]] = {
@@ -76,8 +76,9 @@ def _records(one: Any, see: Shapes, n_labels: int) -> None:
     held = vars(one)
     if "labels_" in held:
         see.ints("labels_", one.labels_, "samples", least=-1, below=n_labels)
-    if "trimmed_" in held:
-        see.flags("trimmed_", one.trimmed_, "samples")
+    for name in ("trimmed_", "_without_weight"):
+        if name in held:
+            see.flags(name, held[name], "samples")
     for name, shape in RECORDS.items():
         if name in held:
             see.floats(name, held[name], *shape, finite=False)

@@ -16,13 +16,13 @@ from polyspan._sklearn import (
     check_feature_names_in,
     check_parameters,
     get_output_config,
+    html_with_summary,
     in_container,
     plain_settings,
 )
 from polyspan.checks import first_ten, warn_user
 from polyspan.data.prediction import as_samples
 from polyspan.progress import progress_bar
-from polyspan.summaries import html_with_summary, without_words
 from polyspan.tables.features import AS_ASKED, DISCRETE, Feature
 from polyspan.tables.filling import SubspaceModel, draw_missing
 from polyspan.tables.frames import (
@@ -50,7 +50,7 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
     keep_empty_features: bool
 
     summary = summary
-    _short_summary = without_words
+    _short_summary = summary
     _html_repr = html_with_summary  # of scikit-learn, for notebooks
 
     def transform(self, X: Any) -> Any:

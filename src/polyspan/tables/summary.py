@@ -16,15 +16,12 @@ from polyspan.tables.model import TableModel
 if TYPE_CHECKING:
     from polyspan.tables.results import ImputerResults
 
+#: Facts that are printed above the table, which has all others.
+SENTENCES = ("How sure", "Filled worst")
 #: Words for columns of a kind, one and many.
 KINDS = {
-    "number": ("number", "numbers"),
-    "integer": ("integer", "integers"),
-    "boolean": ("boolean", "booleans"),
     "category": ("category", "categories"),
     "ordered": ("ordered category", "ordered categories"),
-    "date": ("date", "dates"),
-    "duration": ("duration", "durations"),
     "skip": ("skipped", "skipped"),
     "constant": ("constant", "constant"),
     "empty": ("without an entry", "without an entry"),
@@ -60,15 +57,17 @@ def summary(self: ImputerResults) -> Summary:
         "error": np.array(errors, dtype=np.float64),
     }
     facts = tuple(_facts(self, names, table["error"]))
-    head, *others = facts
-    sentences = [f"{type(self).__name__}: {head[1]}."]
-    sentences += [f"{name}: {value}." for name, value in others]
+    named = dict(facts)
+    sentences = [f"{type(self).__name__}: {named['Columns']}."]
+    sentences += [f"{name}: {named[name]}." for name in SENTENCES if name in named]
     return Summary(tuple(sentences), table, facts)
 
 
 def _facts(imputer: Any, names: list[str], errors: np.ndarray) -> Iterator[tuple[str, str]]:
     counts = Counter(one.kind for one in imputer._features)
-    kinds = ", ".join(f"{n} {KINDS[kind][n != 1]}" for kind, n in counts.items())
+    kinds = ", ".join(
+        f"{n} {KINDS.get(kind, (kind, f'{kind}s'))[n != 1]}" for kind, n in counts.items()
+    )
     yield "Columns", f"{counted(len(names), 'column')}, {kinds}"
     predicted = np.flatnonzero(~np.isnan(errors))
     if imputer._model is None or not len(predicted):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
-from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.checks import refuse_lazy, warn_user
 from polyspan.data.sliced import row_source
 from polyspan.geometry.dimension import check_neighbours
-from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import Needs, Rules, Solution
 from polyspan.union._solve.merging import (
     AdaptiveRules,
@@ -24,12 +21,10 @@ from polyspan.union._solve.merging import (
 )
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union._solve.refilling import monitor_of_start
-from polyspan.union.fitting import run_starts, store, warn_about
+from polyspan.union.fitting import learn_union, warn_about
 from polyspan.union.linear import LinearUnion
 from polyspan.union.plan import CONSTRAINTS, in_words, n_kept, plan_of
 from polyspan.union.reading import read
-from polyspan.union.recentring import recentred
-from polyspan.union.starts import draw_starts
 
 
 class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
@@ -199,18 +194,9 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
                 f"{in_words(data.n_learned, rules.trim)} is fewer than max_dim={self.max_dim}: "
                 f"lower max_dim{' or trim' if rules.trim else ''} or give more samples"
             )
-        data = data.trimmed(plan.rules.trim, center=plan.center)
-        make = partial(
-            data.problem, float(self.lam), center=plan.center, affine=False, prior=self._prior(),
-        )  # fmt: skip
-        problem, working = make(start=None)
-        starts = draw_starts(plan, problem, working, None, check_random_state(self.random_state))
-        progress = FitProgress(self, data.X, y, plan.n_runs, plan.max_steps)
-        best = run_starts(
-            problem, working, starts, plan, progress, learn=self._learn, choose=most_frequent_size
+        best, progress = learn_union(
+            self, data, plan, y, learn=self._learn, choose=most_frequent_size, prior=self._prior()
         )
-        problem, working, best = recentred(make, problem, working, plan, best, progress)
-        store(self, data, problem, working, plan, best)
         self.n_subspaces_, _, self.subspace_dim_ = self.bases_.shape
         assert isinstance(best, AdaptiveSolution)
         self.merge_history_ = list(best.merges)

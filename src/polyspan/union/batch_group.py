@@ -25,9 +25,13 @@ from polyspan.union._solve.batched import Batch, affine_labels, anneal_batch, fi
 from polyspan.union._solve.batched_runs import Runs, best_of, learn, restart_from_pooled
 from polyspan.union._solve.shape import join
 from polyspan.union._solve.unequal import annealed_starts
-from polyspan.union.fitting import level_schedules
 from polyspan.union.plan import Plan
-from polyspan.union.starts import checked_start, draw_points, relative_to_mean
+from polyspan.union.starts import (
+    checked_start,
+    draw_points,
+    level_schedules,
+    relative_to_mean,
+)
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,12 @@ from polyspan.arrays import (
 from polyspan.checks import refuse_missing, validate_samples
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import as_samples, by_blocks
-from polyspan.data.weights import weighted_mean
 from polyspan.geometry.bases import subspace_dims
 from polyspan.geometry.distances import distances_between
 from polyspan.union._solve.masked import MaskedBlock, MaskedFit
 from polyspan.union._solve.observation import Stacked, energies, project
 from polyspan.union.looking import coordinates, memberships, own_fits
-from polyspan.union.prediction import UnionPrediction, can_impute
+from polyspan.union.prediction import UnionPrediction, UnlikeRows, by_scale, can_impute
 
 
 class LinearUnion(UnionPrediction):
@@ -85,6 +84,7 @@ class LinearUnion(UnionPrediction):
         anchors = getattr(self, "anchors_", None)
         return None if anchors is None else anchors - self.mean_
 
+    @by_scale
     def _nearest(self, X: Array) -> Array:
         xp = namespace(X)
         if self._takes_missing:
@@ -101,6 +101,7 @@ class LinearUnion(UnionPrediction):
                 found[which] = xp.argmax(energies(projections)[0, ...], axis=0)
         return found
 
+    @by_scale
     def _distances(self, X: Array) -> Array:
         xp = namespace(X)
         n_subspaces = self.bases_.shape[0]
@@ -134,28 +135,6 @@ class LinearUnion(UnionPrediction):
         judged = Holes.of(X).n_observed > self.bases_.shape[2]
         return namespace(X).where(judged, scores, float("nan"))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the mean squared distance to the nearest subspace.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, as for `predict`.
-        y : Ignored
-            Not used, present for API consistency by convention.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the samples in the mean; None: 1 for each.
-
-        Returns
-        -------
-        float
-            Mean of `score_samples`, of which 0 is the best. The mean is over samples that can be
-            judged; NaN where none can.
-        """
-        if sample_weight is None:
-            return super().score(X)
-        return weighted_mean(self.score_samples(X), sample_weight)
-
     @as_samples
     @by_blocks
     def reconstruct(self, X: Any) -> Array:
@@ -178,6 +157,7 @@ class LinearUnion(UnionPrediction):
         """
         return self._reconstructed(self._validate(X, reset=False, method="reconstruct"))
 
+    @by_scale
     def _reconstructed(self, X: Array) -> Array:
         xp = namespace(X)
         n_subspaces = self.bases_.shape[0]
@@ -215,8 +195,8 @@ class LinearUnion(UnionPrediction):
         Returns
         -------
         ndarray or frame of shape (n_samples, n_features)
-            Samples whose missing entries come from `reconstruct`, as a frame where `set_output`
-            asks for one.
+            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
+            pandas or Polars, or where `set_output` asks for one.
         """
         X = self._validate(X, reset=False, method="impute")
         xp = namespace(X)
@@ -226,8 +206,11 @@ class LinearUnion(UnionPrediction):
         """Yield fits of rows with missing entries, and the scale that they are in."""
         xp = namespace(X)
         X = xp.astype(X, self.bases_.dtype, copy=False)
-        largest = float(xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X - self.mean_))))
-        scale = power_of_two_scale(largest, machine_epsilon(self.bases_))
+        sizes = xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X - self.mean_)), axis=1)
+        eps = machine_epsilon(self.bases_)
+        scale = power_of_two_scale(float(xp.max(sizes)), eps)
+        if scale < 1.0:
+            UnlikeRows.check(sizes, eps)
         block = MaskedBlock.of(X, self.mean_, scale, self._prior(), -1)
         points = self._points()
         points = None if points is None else scale * points[None, ...]

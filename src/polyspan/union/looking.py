@@ -34,6 +34,7 @@ from polyspan.data.prediction import by_blocks
 from polyspan.data.rows import Source
 from polyspan.geometry.bases import subspace_dims
 from polyspan.union._solve.observation import Stacked, energies, project
+from polyspan.union.prediction import by_scale
 
 if TYPE_CHECKING:
     from polyspan.union.linear import LinearUnion
@@ -97,7 +98,8 @@ def memberships(self: LinearUnion, X: Any) -> Array:
     if variance == 0:
         found = one_hot(xp.argmin(halves, axis=1), halves.shape[1], halves.dtype)
     else:
-        weights = xp.exp(-(halves / variance))
+        with np.errstate(over="ignore"):
+            weights = xp.exp(-(halves / variance))
         found = weights / xp.sum(weights, axis=1, keepdims=True)
     if not self._takes_missing:
         return found
@@ -122,20 +124,23 @@ def fitted_variance(model: LinearUnion) -> float:
     return float(found)
 
 
+@by_scale
 def half_residuals(model: LinearUnion, X: Array) -> Array:
     """Return (r_l - min_p r_p)/2 of checked samples, r_l over observed entries alone."""
     xp = namespace(X)
     if not model._takes_missing:
         distances = model._distances(X)
         least = xp.min(distances, axis=1, keepdims=True)
-        # Not the difference of two squares, which cancels.
-        return 0.5 * (distances - least) * (distances + least)
+        with np.errstate(over="ignore"):
+            # Not the difference of two squares, which cancels.
+            return 0.5 * (distances - least) * (distances + least)
     found = zeros((X.shape[0], model.bases_.shape[0]), model.bases_)
     for fit, scale in model._masked_fits(X):
         # What `predict` compares: the prior of filled-in entries is part of it.
         gains = transpose(fit.gains[0, ...])
         lost = xp.max(gains, axis=1, keepdims=True) - gains
-        found[fit.which, :] = 0.5 * lost / fit.weights[:, None] / scale / scale
+        with np.errstate(over="ignore"):
+            found[fit.which, :] = 0.5 * lost / fit.weights[:, None] / scale / scale
     return found
 
 
@@ -187,6 +192,7 @@ def _theirs(coefficients: Array, members: list[Array]) -> list[Array]:
     return [xp.take(coefficients[0, p, ...], own, axis=1) for p, own in enumerate(members)]
 
 
+@by_scale
 def own_coefficients(model: LinearUnion, X: Array) -> Array:
     """Return the coefficients of checked samples in their nearest subspaces."""
     xp = namespace(X)

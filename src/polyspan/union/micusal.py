@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from numbers import Real
 from typing import Any, Self
 
 from sklearn.base import ClusterMixin
-from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.progress import FitProgress
-from polyspan.union.fitting import run_starts, store, warn_about
+from polyspan.union.fitting import learn_union, warn_about
 from polyspan.union.linear import LinearUnion
 from polyspan.union.plan import CONSTRAINTS, check_plan, needs_of, sized_plan
 from polyspan.union.reading import read
-from polyspan.union.recentring import recentred
-from polyspan.union.starts import draw_starts, given_start
 from polyspan.union.streaming import partial_fit
 
 
@@ -120,8 +115,8 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     objective_history_ : ndarray
         F1 at the beginning of the alternation and after each of its iterations; never rises
         (with `residual="loo"` it may, and `objective_` is that of the best assignment). With
-        `trim` and centring the alternation goes on about the mean of the samples that take part,
-        until these stay the same: then it is that about the last mean.
+        `trim` and centring the alternation goes on about the mean of the samples that take part:
+        then it is that about this final mean.
     anneal_history_ : ndarray
         Free energy at each temperature; empty without annealing. Where dimensions differ, that of
         the common dimension that led to the result.
@@ -129,7 +124,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Iterations of the alternation, the length of `objective_history_` minus 1.
     converged_ : bool
         Whether it ended by `tol` (with `residual="loo"`: or because no better assignment came
-        for ten iterations). With `trim` and centring: whether the one about the last mean did.
+        for ten iterations). With `trim` and centring: whether the one about the final mean did.
     noise_variance_ : float
         Variance of the noise: the mean squared residual per remaining dimension.
     subspace_distances_ : ndarray of shape (n_subspaces, n_subspaces)
@@ -237,17 +232,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             sample_weight=sample_weight,
         )  # fmt: skip
         check_plan(plan, data)
-        given = given_start(self.init, data, plan)
-        data = data.trimmed(plan.rules.trim, center=plan.center)
-        make = partial(
-            data.problem, float(self.lam), center=plan.center, affine=plan.affine, dims=plan.dims,
-        )  # fmt: skip
-        problem, working = make(start=given)
-        starts = draw_starts(plan, problem, working, given, check_random_state(self.random_state))
-        progress = FitProgress(self, data.X, y, plan.n_runs, plan.max_steps)
-        best = run_starts(problem, working, starts, plan, progress)
-        problem, working, best = recentred(make, problem, working, plan, best, progress)
-        store(self, data, problem, working, plan, best)
+        best, progress = learn_union(self, data, plan, y)
         progress.end()
         warn_about(best, plan, float(self.lam))
         return self

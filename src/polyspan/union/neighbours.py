@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +68,42 @@ class Neighbours:
         flats = (self.dims > 0)[:, None] & (self.dims > 0)
         return self._pairs(self._same_directions() & flats & (self._positions() > 0.0))
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """Return the nearest other subspace of every subspace, its distance and its angles."""
+        nearest = self.nearest()
+        if len(nearest) == 1:
+            return {"nearest": nearest, "distance": np.array([np.nan])}
+        every = np.arange(len(nearest))
+        smallest, largest = (None, None) if self.angles is None else self.angles
+        matrices = {
+            "distance": self.distances,
+            "smallest_angle": smallest,
+            "largest_angle": largest,
+            "apart": self.apart,
+        }
+        known = {name: found[every, nearest] for name, found in matrices.items()
+                 if found is not None}  # fmt: skip
+        return {"nearest": nearest, **known}
+
+    def sentence(self) -> str:
+        """Say which subspaces are equal, which are parallel, or how near the nearest are."""
+        if len(self.dims) == 1:
+            return ""
+        if equal := self.equal_pairs():
+            much = "equal" if self.apart is None else "equal up to the noise"
+            return f"{_named(equal)} are {much}."
+        if parallel := self.parallel_pairs():
+            why = "their directions are equal, their positions are not"
+            return f"{_named(parallel)} are parallel: {why}."
+        a, b = self.closest()
+        how = [] if self.apart is None else [f"they are {self.apart[a, b]:.3g} apart"]
+        if self.angles is None:
+            how.append(f"their distance is {self.distances[a, b]:.2f}")
+        elif np.isfinite(self.angles[0][a, b]):
+            low, high = (f"{angles[a, b]:.0f}°" for angles in self.angles)
+            how.append(f"their angles are {low}" + (f" to {high}" if low != high else ""))
+        return f"{_named([(a, b)])} are nearest: {', and '.join(how)}."
+
     def _positions(self) -> np.ndarray:
         """Return the distances of positions, 0 where the noise does not tell them apart."""
         if self.apart is None:
@@ -109,40 +144,6 @@ def positions_apart(model: Any) -> tuple[np.ndarray, float] | None:
     rounding = 1e-9 * float(np.abs(centres).max(initial=0.0))
     noise = max(float(np.sqrt(np.max(variances, initial=0.0))), rounding)
     return np.maximum(apart, apart.T), noise
-
-
-def nearness(found: Neighbours) -> Iterator[str]:
-    """Say which subspaces are equal, which are parallel, and how near the nearest are."""
-    if len(found.dims) == 1:
-        return
-    equal = found.equal_pairs()
-    if equal:
-        much = "equal" if found.apart is None else "equal up to the noise"
-        yield f"{_named(equal)} are {much}."
-    parallel = found.parallel_pairs()
-    if parallel:
-        why = "their directions are equal, their positions are not"
-        yield f"{_named(parallel)} are parallel: {why}."
-    if not equal:
-        pair = found.closest()
-        how = ", and ".join(_how_near(found, *pair))
-        if how:
-            yield f"{_named([pair])} are nearest: {how}."
-
-
-def _how_near(found: Neighbours, a: int, b: int) -> Iterator[str]:
-    """Say how near two subspaces are: their positions, then their directions."""
-    if found.apart is not None:
-        yield f"they are {found.apart[a, b]:.3g} apart"
-    if found.angles is None:
-        yield f"their distance is {found.distances[a, b]:.2f}"
-    elif np.isfinite(found.angles[0][a, b]):
-        low, high = (f"{angles[a, b]:.0f}°" for angles in found.angles)
-        if low == high:
-            one = min(found.dims[a], found.dims[b]) == 1
-            yield f"the angle between them is {low}" if one else f"all angles are {low}"
-        else:
-            yield f"the angles between them are from {low} to {high}"
 
 
 def _named(pairs: list[tuple[int, int]]) -> str:

@@ -18,8 +18,6 @@ from polyspan.union.reading import Data
 # Most starts, temperatures, sweeps and iterations. More are a mistake, or a forged file whose first
 # `partial_fit` would have no end.
 MOST_STARTS, MOST_TEMPERATURES, MOST_SWEEPS, MOST_ITERATIONS = 1000, 10_000, 1000, 1_000_000
-# Times that the mean is taken anew after trimming at most; mostly one is enough.
-MOST_ROUNDS = 5
 
 #: What scikit-learn checks of the parameters that the linear models share.
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -69,7 +67,7 @@ class Plan:
 
     @property
     def n_runs(self) -> int:
-        """Runs that are reported to callbacks: one of each start, and one about the last mean."""
+        """Runs that are reported to callbacks: one of each start, and one about the final mean."""
         return self.n_starts + bool(self.rules.trim and self.center)
 
 
@@ -152,7 +150,6 @@ def plan_of(
         )
     n_annealed = model.anneal_steps * (len(levels(dims)) if dims else 1) if annealed else 0
     # Each refilling of empty subspaces evaluates its new start once more.
-    rounds = MOST_ROUNDS if rules.trim else 1
     return Plan(
         n_subspaces,
         largest,
@@ -165,7 +162,7 @@ def plan_of(
         rules=rules,
         n_jobs=model.n_jobs,
         n_columns=n_subspaces * (largest + affine),
-        max_steps=n_annealed + rules.max_iter + rounds * (1 + n_subspaces),
+        max_steps=n_annealed + rules.max_iter + 1 + n_subspaces,
         dims=dims,
     )
 

@@ -109,21 +109,15 @@ def in_memory(X: Any) -> Any:
     return X.compute() if hasattr(X, "__dask_graph__") else X
 
 
-def unsure_samples(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return which samples are unsure, and the two best subspaces of every sample, (n, 2)."""
+def unsure_samples(model: Any, X: Any) -> np.ndarray:
+    """Return which samples are unsure."""
     X = in_memory(X)
     if hasattr(model, "memberships"):
-        badness = -to_numpy(model.memberships(X))
-        unsure = -badness.min(axis=1) < SURE
-    else:
-        badness = to_numpy(model.transform(X)) ** 2
-    if badness.shape[1] == 1:
-        return np.zeros(len(badness), dtype=bool), np.zeros((len(badness), 2), dtype=np.intp)
-    best = np.argsort(badness, axis=1, kind="stable")[:, :2]
-    if not hasattr(model, "memberships"):
-        first, second = np.take_along_axis(badness, best, axis=1).T
-        unsure = first >= SURE * second
-    return unsure, best
+        return np.asarray(to_numpy(model.memberships(X)).max(axis=1) < SURE)
+    squares = np.sort(to_numpy(model.transform(X)) ** 2, axis=1)
+    if squares.shape[1] == 1:
+        return np.zeros(len(squares), dtype=bool)
+    return np.asarray(squares[:, 0] >= SURE * squares[:, 1])
 
 
 @dataclass(frozen=True)

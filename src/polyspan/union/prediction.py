@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from polyspan._sklearn import CallbackSupportMixin, available_if
-from polyspan.arrays import Array, float64_sum, namespace
+from polyspan._sklearn import CallbackSupportMixin, available_if, html_with_summary
+from polyspan.arrays import (
+    SAFE_EXPONENTS,
+    Array,
+    float64_sum,
+    moved_to,
+    namespace,
+    restore_order,
+    to_numpy,
+)
 from polyspan.data.prediction import by_blocks
-from polyspan.summaries import html_with_summary
+from polyspan.data.weights import weighted_mean
 from polyspan.union.summary import short_summary, summary
 
 
@@ -30,6 +41,44 @@ def _has_memberships(model: UnionPrediction) -> bool:
         f"the memberships of a {type(model).__name__} are not known, since the dimension of its "
         "feature space is not, and so neither is the noise: transform gives the distances"
     )
+
+
+class UnlikeRows(Exception):  # noqa: N818 - no error: `by_scale` catches it
+    """Some rows with missing entries are so much larger than others that they need a scale apart.
+
+    Raised where the largest entry is known anyway: another look at all rows would cost up to a
+    third of a prediction.
+    """
+
+    def __init__(self, groups: list[Array]) -> None:
+        self.groups = groups
+
+    @classmethod
+    def check(cls, sizes: Array, eps: float) -> None:
+        """Raise it where the largest entries of rows, `sizes`, differ too much."""
+        levels = np.frexp(to_numpy(sizes))[1] // SAFE_EXPONENTS[eps < 1e-10]
+        levels = np.maximum(levels, 0)
+        if levels.min() < levels.max():
+            each = np.unique(levels)
+            raise cls([moved_to(np.flatnonzero(levels == one), sizes) for one in each])
+
+
+def by_scale(function: Callable[[Any, Array], Array]) -> Callable[[Any, Array], Array]:
+    """Let a function of a model and rows see rows apart that need a scale of their own.
+
+    In the scale of a row whose squares would overflow, ordinary rows would be rounded to 0.
+    """
+
+    @wraps(function)
+    def call(model: Any, X: Array) -> Array:
+        try:
+            return function(model, X)
+        except UnlikeRows as found:
+            take = namespace(X).take
+            parts = [function(model, take(X, own, axis=0)) for own in found.groups]
+            return restore_order(found.groups, parts)
+
+    return call
 
 
 class UnionPrediction(
@@ -111,14 +160,15 @@ class UnionPrediction(
         -------
         ndarray of shape (n_samples,)
             Scores, of which 0 is the best; NaN for samples with at most `subspace_dim` observed
-            entries.
+            entries, -inf where the square leaves the range of the numbers.
         """
         return self._scores(self._validate(X, reset=False, method="score_samples"))
 
     def _scores(self, X: Array) -> Array:
         distances = self._distances(X)
         nearest = namespace(distances).min(distances, axis=1)
-        return -nearest * nearest
+        with np.errstate(over="ignore"):  # -inf: beyond 1e154 squares leave the range
+            return -nearest * nearest
 
     summary = summary
     _short_summary = short_summary
@@ -141,7 +191,7 @@ class UnionPrediction(
         """
         raise NotImplementedError
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the mean squared distance to the nearest subspace.
 
         Parameters
@@ -150,6 +200,8 @@ class UnionPrediction(
             Samples, as for `predict`.
         y : Ignored
             Not used, present for API consistency by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often every sample counts in the mean; None: once.
 
         Returns
         -------
@@ -158,6 +210,8 @@ class UnionPrediction(
             judged; NaN where none can.
         """
         scores = self.score_samples(X)
+        if sample_weight is not None:
+            return weighted_mean(scores, sample_weight)
         if math.isnan(scores.shape[0]):  # a dask array that has not counted its rows yet
             return float(scores[~namespace(scores).isnan(scores)].mean())
         xp = namespace(scores)

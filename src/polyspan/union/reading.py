@@ -20,12 +20,12 @@ from polyspan.data.measure import Extent, measure_block
 from polyspan.data.missing import Holes
 from polyspan.data.rows import Source
 from polyspan.data.sliced import mapped_rows, row_source
-from polyspan.data.weights import check_weights, source_weights
+from polyspan.data.weights import check_weights, keep_without_weight, source_weights
 from polyspan.data.working import Working
 from polyspan.geometry.bases import Dims
 from polyspan.union._solve.alternation import Needs
 from polyspan.union._solve.problem import Problem, prepare, prepare_source
-from polyspan.union._solve.trimming import central_weights, far_samples
+from polyspan.union._solve.trimming import far_samples, nearest_to_mean
 from polyspan.union.linear import LinearUnion
 
 
@@ -60,7 +60,7 @@ class Data:
         """Return the problem in working coordinates; `masked` uses masks for complete data too.
 
         `counted` holds weights for the mean of the samples that are learned from. Without them,
-        if samples are trimmed, it is the mean of those that are not far away.
+        if samples are trimmed, it is the mean of those nearest to it.
         """
         if self.source is not None:
             assert self.extent is not None
@@ -72,7 +72,7 @@ class Data:
             return problem.with_dims(dims), working
         X, weights = self.learned_rows()
         if self.trim and center and counted is None:
-            counted = central_weights(X, weights, self.trim)
+            counted = nearest_to_mean(X, weights, self.trim)[0]
         problem, working = prepare(
             X, lam, center=center, affine=affine, start=start, holes=self.holes or masked,
             prior=prior, weights=weights, counted=counted,
@@ -182,6 +182,7 @@ def read(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples.
     """
+    keep_without_weight(model, sample_weight)
     source = None
     if not isinstance(X, np.ndarray):
         source = row_source(X)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
 from sklearn.base import ClusterMixin
-from sklearn.utils import check_random_state
 
 from polyspan._sklearn import Interval, StrOptions, fit_context
 from polyspan.arrays import Array
-from polyspan.progress import FitProgress
 from polyspan.union._solve.alternation import Solution
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union._solve.refilling import monitor_of_start
-from polyspan.union.fitting import run_starts, store, warn_about
+from polyspan.union.fitting import learn_union, warn_about
 from polyspan.union.linear import LinearUnion
 from polyspan.union.plan import CONSTRAINTS, MOST_SWEEPS, check_plan, needs_of, sized_plan
 from polyspan.union.reading import read
-from polyspan.union.recentring import recentred
-from polyspan.union.starts import draw_starts, given_start
 from polyspan.union.streaming import partial_fit
 
 
@@ -227,19 +222,10 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             sample_weight=sample_weight,
         )  # fmt: skip
         check_plan(plan, data)
-        given = given_start(self.init, data, plan)
-        data = data.trimmed(plan.rules.trim, center=plan.center)
-        make = partial(
-            data.problem, float(self.lam), center=plan.center, affine=plan.affine, dims=plan.dims,
-            prior=self._prior(), masked=grouse,
-        )  # fmt: skip
-        problem, working = make(start=given)
-        starts = draw_starts(plan, problem, working, given, check_random_state(self.random_state))
-        progress = FitProgress(self, data.X, y, plan.n_runs, plan.max_steps)
         learn = self._sweeps if grouse else None
-        best = run_starts(problem, working, starts, plan, progress, learn=learn)
-        problem, working, best = recentred(make, problem, working, plan, best, progress)
-        store(self, data, problem, working, plan, best)
+        best, progress = learn_union(
+            self, data, plan, y, learn=learn, prior=self._prior(), masked=grouse
+        )
         progress.end()
         warn_about(best, plan, float(self.lam))
         return self

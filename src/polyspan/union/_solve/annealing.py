@@ -11,7 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from polyspan.arrays import Array, namespace, transpose
+import numpy as np
+
+from polyspan.arrays import Array, moved_to, namespace, transpose
 from polyspan.union._solve.problem import Monitor, Problem
 from polyspan.union._solve.shape import Linear
 
@@ -74,8 +76,10 @@ def anneal(
     -------
     frames : array of the same shape
     free_energy : float64 array of shape (len(schedule), n_starts)
-        Before each step, at its temperature.
+        Before each step, at its temperature; NaN after the monitor has stopped a start, which then
+        stays where it is.
     """
+    xp, stopped = namespace(frames), np.zeros(frames.shape[0], dtype=bool)
     shape, weights = problem.shape, problem.weights
     factor = 1.0 if math.isinf(problem.lam) else problem.lam
     history, kept = [], None
@@ -84,10 +88,15 @@ def anneal(
         value = problem.objective(frames, sums.energy, sums.squares)
         free = value + factor * temperature * sums.entropy
         history.append(free)
-        frames = shape.step(frames, sums, weights)
+        stepped = shape.step(frames, sums, weights)
+        if stopped.any():
+            over = moved_to(stopped, frames)
+            stepped = xp.where(over[:, None, None, None], frames, stepped)
+            history[-1] = xp.where(over, xp.full_like(free, math.nan), free)
+        frames = stepped
         if monitor is not None:
-            starts = range(frames.shape[0])
-            stops = [monitor(r, step, float(free[r]), frames[r, ...]) for r in starts]
-            if all(stops):
+            for r in np.flatnonzero(~stopped).tolist():
+                stopped[r] = monitor(r, step, float(free[r]), frames[r, ...])
+            if stopped.all():
                 break
-    return frames, namespace(frames).stack(history)
+    return frames, xp.stack(history)

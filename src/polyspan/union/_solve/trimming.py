@@ -12,7 +12,6 @@ from typing import Any
 
 from polyspan.arrays import (
     Array,
-    float64_sum,
     machine_epsilon,
     namespace,
     row_slices,
@@ -22,9 +21,6 @@ from polyspan.data.missing import observed_mean
 
 # Steps to a mean without outliers; which samples are nearest to it mostly settles in a few.
 CENTRAL_STEPS = 10
-# Outliers are far away if the mean squared distance from the mean is below this fraction
-# without them.
-FAR_AWAY = 0.5
 # Samples whose residuals are rounded by more than this part of the squared norms of the others are
 # trimmed from the start.
 FAR_ROUNDING = 0.01
@@ -57,32 +53,6 @@ def kept_of_start(block: Any, bases: Array, points: Array | None, trim: float) -
     return kept_weights(namespace(bases).concat(values, axis=1), block.sample_weights, trim)
 
 
-def central_weights(X: Array, weights: Array | None, trim: float) -> Array | None:
-    """Return weights of samples for a mean that outliers far away do not move, or None.
-
-    From the mean of all samples on, the mean of those nearest to the last mean is taken: its mean
-    squared distance to them never rises. None, that is the mean of all samples, where this
-    distance stays above half of what it is for all: where outliers are not farther away than the
-    samples, those nearest to the mean are no better than all of them (measured).
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        NaN where entries are missing.
-    weights : array of shape (n_samples,) or None
-
-    Returns
-    -------
-    kept : array of shape (n_samples,) or None
-    """
-    own = namespace(X).ones_like(X[:, 0]) if weights is None else weights
-    kept, first, last = _nearest_to_mean(X, own, trim)
-    unit = float(namespace(X).max(first)) or 1.0
-    # The ratio of the two is all that counts, and large distances have finite squares as ratios.
-    before, now = _weighted_mean((first / unit) ** 2, own), _weighted_mean((last / unit) ** 2, kept)
-    return kept if now < FAR_AWAY * before else None
-
-
 def far_samples(X: Array, weights: Array | None, trim: float, *, center: bool) -> Array:
     """Tell which samples are so far from the others that they can only be trimmed.
 
@@ -94,8 +64,10 @@ def far_samples(X: Array, weights: Array | None, trim: float, *, center: bool) -
 
     Parameters
     ----------
-    X, weights, trim
-        As for `central_weights`.
+    X : array of shape (n_samples, n_features)
+        NaN where entries are missing.
+    weights : array of shape (n_samples,) or None
+    trim : float
     center : bool
         Whether distances are from the mean of the nearest, and not from 0.
 
@@ -104,10 +76,10 @@ def far_samples(X: Array, weights: Array | None, trim: float, *, center: bool) -
     far : array of shape (n_samples,), boolean
     """
     xp = namespace(X)
-    own = xp.ones_like(X[:, 0]) if weights is None else weights
     if center:
-        kept, _, distances = _nearest_to_mean(X, own, trim)
+        kept, distances = nearest_to_mean(X, weights, trim)
     else:
+        own = xp.ones_like(X[:, 0]) if weights is None else weights
         distances = _distances(X, xp.isnan(X), xp.zeros_like(X[0, :]))
         kept = kept_weights(distances[None, :], own[None, :], trim)[0, :]
     limit = xp.max(xp.where(kept > 0, distances, xp.zeros_like(distances)))
@@ -116,20 +88,21 @@ def far_samples(X: Array, weights: Array | None, trim: float, *, center: bool) -
     return (distances / ratio > limit) & (limit > 0)
 
 
-def _nearest_to_mean(X: Array, own: Array, trim: float) -> tuple[Array, Array, Array]:
-    """Return weights of the samples nearest to their own mean.
+def nearest_to_mean(X: Array, weights: Array | None, trim: float) -> tuple[Array, Array]:
+    """Return weights of the samples nearest to their own mean, and all distances from that mean.
 
-    Also return the distances of all samples from the mean of all, and from that of the nearest.
+    From the mean of all samples on, the mean of those nearest to the last mean is taken: its mean
+    squared distance to them never rises. So outliers that are far away do not move it.
     """
     xp, missing = namespace(X), namespace(X).isnan(X)
-    kept, first = own, None
+    own = xp.ones_like(X[:, 0]) if weights is None else weights
+    kept = own
     for _ in range(CENTRAL_STEPS):
         distances = _distances(X, missing, observed_mean(X, missing, kept))
-        first = distances if first is None else first
         before, kept = kept, kept_weights(distances[None, :], own[None, :], trim)[0, :]
         if bool(xp.all(before == kept)):
             break
-    return kept, first, distances
+    return kept, distances
 
 
 def _distances(X: Array, missing: Array, mean: Array) -> Array:
@@ -145,10 +118,6 @@ def _distances(X: Array, missing: Array, mean: Array) -> Array:
         observed = xp.sum(xp.astype(~missing[which, :], X.dtype), axis=1)
         parts.append(largest * xp.sqrt(xp.sum(ratios * ratios, axis=1) / observed))
     return xp.concat(parts, axis=0)
-
-
-def _weighted_mean(values: Array, weights: Array) -> float:
-    return float(float64_sum(weights * values)) / float(float64_sum(weights))
 
 
 def soft_minimum(fit: Any, temperature: float) -> Array:
