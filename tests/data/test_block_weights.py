@@ -59,7 +59,7 @@ OPTIONS = [
 @pytest.mark.parametrize(
     ("rows", "options"),
     [*itertools.product((as_file, as_dask), OPTIONS), *((uncounted, one) for one in OPTIONS[:2])],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 @pytest.mark.parametrize("holes", [False, True])
 def test_weights_of_blocks_are_those_of_arrays(rows, holes, options):
