@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceImputer, SubspaceMixture
+from polyspan.base.checks import lowest_finite
 from polyspan.baselines import GROUSE
-from polyspan.checks import lowest_finite
 from polyspan.geometry import is_orthonormal
 from polyspan.images import denoise_image
 from polyspan.model_selection import masked_entry_score

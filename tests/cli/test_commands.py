@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from polyspan import MiCUSaL, load_model, save_model
 from polyspan.cli.errors import EXPLAINED
 from polyspan.cli.methods import METHODS
-from polyspan.persistence import ESTIMATORS
+from polyspan.storage.models import ESTIMATORS
 from support import read_csv
 
 SIZES = ("-L", 2, "-s", 2)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mixed_columns import FAST, N, agree, arrow_table, cells, load, save
-from polyspan._sklearn import ProgressBar
+from polyspan.base.private_sklearn import ProgressBar
 
 
 def line_of(done, name):

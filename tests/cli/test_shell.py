@@ -112,7 +112,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, sent, code):
         # A shell that starts the tests in the background lets everything in them ignore Ctrl-C.
         "import signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import polyspan.cli, polyspan.union.micusal as micusal\n"
+        "import polyspan.cli, polyspan.linear.micusal as micusal\n"
         "plain = micusal.run_starts\n"
         "def run_starts(*a, **k):\n"
         "    print('begun', flush=True)\n"
@@ -178,7 +178,7 @@ def test_an_interrupt_while_a_program_imports_the_library_stays_its_own(tmp_path
 
 
 def test_handlers_of_others_stay():
-    from polyspan._interrupts import ended_by_interrupt
+    from polyspan.base.interrupts import ended_by_interrupt
 
     before = signal.getsignal(signal.SIGINT)
     try:

@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from polyspan import SubspaceClustering
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.graphs.edges import all_angles
 from polyspan.graphs.spectra import leading_spectrum

@@ -11,8 +11,9 @@ import numpy as np
 import typer
 from sklearn.preprocessing import StandardScaler
 
-from polyspan._optional import import_optional
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
+from polyspan.base.files import atomic_write, same_file
+from polyspan.base.optional import import_optional
 from polyspan.cli import options
 from polyspan.cli.app import command
 from polyspan.cli.errors import (
@@ -30,7 +31,6 @@ from polyspan.cli.models import PANEL
 from polyspan.cli.outputs import put_clusters
 from polyspan.cli.tables import Table, read_table
 from polyspan.clustering import SubspaceClustering
-from polyspan.files import atomic_write, same_file
 
 #: Formats of the figure.
 FIGURES = (".png", ".pdf", ".svg")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
 from polyspan.cli.errors import CommandError, say
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
+from polyspan.base.files import same_file
 from polyspan.cli import options, pictures
 from polyspan.cli.app import command
 from polyspan.cli.error_maps import check_map, write_map
@@ -28,7 +29,6 @@ from polyspan.cli.picture_files import (
     write_mixture,
 )
 from polyspan.cli.pictures import Picture
-from polyspan.files import same_file
 from polyspan.images import denoise_image, estimate_noise
 from polyspan.images.own import learn_mixture
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from polyspan.base.files import atomic_write
 from polyspan.cli import deep_pictures as deep
 from polyspan.cli.errors import check_output, writing
 from polyspan.cli.pictures import TIFF, Picture
-from polyspan.files import atomic_write
 
 ENDINGS = (".npy", *TIFF, ".png")
 

@@ -14,10 +14,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from polyspan.base.files import check_target
 from polyspan.cli.console import closed_pipes
 from polyspan.cli.formats import ending_of
-from polyspan.files import check_target
-from polyspan.persistence import ModelFileError
+from polyspan.storage.models import ModelFileError
 
 STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 

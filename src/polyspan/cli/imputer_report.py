@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
 from polyspan.cli.errors import counted, report, say
 from polyspan.cli.formats import FRAMES, ending_of
 from polyspan.cli.tables import Table

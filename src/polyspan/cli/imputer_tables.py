@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
+from polyspan.base.files import atomic_write
 from polyspan.cli.column_types import learned
 from polyspan.cli.errors import CommandError, say, short_warnings, writing
 from polyspan.cli.formats import FRAMES, ending_of
@@ -20,7 +21,6 @@ from polyspan.cli.mixed_tables import MixedTable, known_table, mixed_table, set_
 from polyspan.cli.model_calls import fit_table, report_written
 from polyspan.cli.outputs import put_filled, round_integer_columns
 from polyspan.cli.tables import Table, as_numbers, read_chosen
-from polyspan.files import atomic_write
 from polyspan.tables import SubspaceImputer
 
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from polyspan.base.files import atomic_write
 from polyspan.baselines import KSubspaces
 from polyspan.cli import options
 from polyspan.cli.app import command
@@ -17,8 +18,7 @@ from polyspan.cli.console import closed_pipes
 from polyspan.cli.errors import check_output, report, writing
 from polyspan.comparison import MEASURES, Comparison, compare
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.files import atomic_write
-from polyspan.union import MiCUSaL
+from polyspan.linear import MiCUSaL
 
 #: File endings for the figure of the demo.
 FIGURES = (".png", ".pdf", ".svg")

@@ -7,13 +7,13 @@ from typing import Any
 
 import typer
 
-from polyspan import baselines, clustering, kernel, mixture, outliers, tables, union
+from polyspan import baselines, clustering, kernel, linear, mixture, outliers, tables
 from polyspan.cli.errors import CommandError
 
 METHODS: dict[str, type] = {
-    "micusal": union.MiCUSaL,
-    "robust": union.RobustMiCUSaL,
-    "adaptive": union.AdaptiveMiCUSaL,
+    "micusal": linear.MiCUSaL,
+    "robust": linear.RobustMiCUSaL,
+    "adaptive": linear.AdaptiveMiCUSaL,
     "mckusal": kernel.MCKUSaL,
     "robust-mckusal": kernel.RobustMCKUSaL,
     "mixture": mixture.SubspaceMixture,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.base.files import atomic_write
 from polyspan.cli.column_types import moments_of
 from polyspan.cli.csv_files import Layout, read_text
 from polyspan.cli.errors import CommandError, writing
@@ -17,7 +18,6 @@ from polyspan.cli.mixed_tables import MixedTable
 from polyspan.cli.outputs import marks_of, put_array, put_frame, written
 from polyspan.cli.parquet_files import write_filled_parquet
 from polyspan.cli.separators import Marks
-from polyspan.files import atomic_write
 
 
 def write_mixed(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
 from polyspan.cli.column_types import Wanted, learned, read_column
 from polyspan.cli.columns import positions
 from polyspan.cli.csv_files import read_text

@@ -10,11 +10,11 @@ import numpy as np
 import rich
 from sklearn.pipeline import Pipeline
 
-from polyspan._sklearn import ProgressBar
+from polyspan.base.private_sklearn import ProgressBar
 from polyspan.cli.errors import CommandError, counted, reading, report
 from polyspan.cli.mixed_tables import MixedTable
 from polyspan.cli.tables import Table
-from polyspan.persistence import load_model
+from polyspan.storage.models import load_model
 
 
 def load_file(path: Path) -> Any:

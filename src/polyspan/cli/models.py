@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from sklearn.pipeline import Pipeline
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
+from polyspan.base.files import atomic_write, same_file
 from polyspan.cli import options
 from polyspan.cli.app import command
 from polyspan.cli.console import closed_pipes
@@ -38,10 +39,9 @@ from polyspan.cli.model_calls import (
 )
 from polyspan.cli.outputs import write_array
 from polyspan.cli.tables import Table, model_names, read_table
-from polyspan.export import ENDINGS as EXPORTS
-from polyspan.export import export_model
-from polyspan.files import atomic_write, same_file
-from polyspan.persistence import model_bytes, model_info
+from polyspan.storage.export import ENDINGS as EXPORTS
+from polyspan.storage.export import export_model
+from polyspan.storage.models import model_bytes, model_info
 from polyspan.tables import SubspaceImputer
 
 #: Usual ending of model files.

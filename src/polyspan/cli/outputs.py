@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.base.files import atomic_write
 from polyspan.cli.csv_files import Layout, read_text
 from polyspan.cli.errors import writing
 from polyspan.cli.formats import FRAMES, TEXT, ending_of, packed
 from polyspan.cli.separators import Marks
 from polyspan.cli.tables import Table
-from polyspan.files import atomic_write
 
 
 def write_array(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from polyspan.base.files import same_file
 from polyspan.cli.errors import (
     Code,
     CommandError,
@@ -18,9 +19,8 @@ from polyspan.cli.errors import (
     writing,
 )
 from polyspan.cli.pictures import ENDINGS
-from polyspan.files import same_file
 from polyspan.mixture import SubspaceMixture
-from polyspan.persistence import load_model, save_model
+from polyspan.storage.models import load_model, save_model
 
 PANEL = "Pictures"
 Target = Annotated[

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from polyspan._optional import import_optional
+from polyspan.base.files import atomic_write
+from polyspan.base.optional import import_optional
 from polyspan.cli import deep_pictures as deep
 from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
 from polyspan.cli.jpeg import Compression
-from polyspan.files import atomic_write
 
 TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
 ENDINGS = (".png", *TIFF, ".bmp", *JPEG, ".webp")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
 from polyspan.cli.array_files import check_rows, read_array
 from polyspan.cli.columns import by_name, positions
 from polyspan.cli.csv_files import Layout, check_unique, read_csv

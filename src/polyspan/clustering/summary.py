@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from polyspan.arrays import to_numpy
-from polyspan.checks import first_ten
+from polyspan.base.arrays import to_numpy
+from polyspan.base.checks import first_ten
 from polyspan.clustering.decision import MOSTLY
 from polyspan.summaries import Summary, listed
 
