@@ -9,7 +9,7 @@ from PIL import Image
 
 from polyspan import MiCUSaL, SubspaceMixture, load_model, save_model
 from polyspan.images import denoise_image, inpaint_image
-from polyspan.images.own import learn_mixture
+from polyspan.images.mixtures import learn_mixture
 
 RNG = np.random.default_rng(0)
 WAVES = 120 + 60 * np.sin(np.arange(48) / 3) * np.cos(np.arange(40)[:, None] / 4)

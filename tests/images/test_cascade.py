@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import polyspan.images.cascade as module
 from polyspan.base.arrays import device, to_numpy
+from polyspan.base.progress import Share
 from polyspan.images.cascade import ROUNDS, Cascade, n_ticks, rounds_for, value_of_level
 from polyspan.images.stages import learned
 from support import noisy_picture, psnr
@@ -91,7 +92,7 @@ def test_every_step_is_counted():
     _, noisy = noisy_picture(0.4)  # with a coarse scale, which is not counted
     for preset, n_rounds in ROUNDS.items():
         ticks = []
-        run(noisy, 0.4, n_rounds, tick=lambda ticks=ticks: ticks.append(1))
+        run(noisy, 0.4, n_rounds, step=Share(ticks.append))
         assert len(ticks) == n_ticks(preset)
     assert [len(r.passes) for r in rounds_for(0.0)] == [len(r.passes) for r in rounds_for(99.0)]
 

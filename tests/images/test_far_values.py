@@ -141,7 +141,7 @@ def test_tensors_that_record_gradients():
 
 def test_errors_cannot_be_had_without_the_shipped_file(monkeypatch):
     monkeypatch.setattr("polyspan.images.job.learned", lambda: None)
-    monkeypatch.setattr("polyspan.images.job._with_map", lambda *_: pytest.fail("work was done"))
+    monkeypatch.setattr("polyspan.images.job.Split.of", lambda *_: pytest.fail("work was done"))
     for options in ({}, {"model": "own"}, {"noise": "correlated"}):
         with pytest.raises(ValueError, match=r"return_std=True needs the file learned\.npz"):
             denoise_image(NOISY, return_std=True, **options)

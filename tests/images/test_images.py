@@ -8,7 +8,7 @@ from sklearn.datasets import load_sample_image
 from polyspan import SubspaceMixture
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
-from polyspan.images.own import PRESETS, _directions_above
+from polyspan.images.mixtures import Preset
 from polyspan.images.patches import Canvas
 
 PHOTO = load_sample_image("china.jpg")[100:164, 200:280]
@@ -70,15 +70,16 @@ def test_directions_of_patches_are_counted_about_their_mean():
     patches = np.full((2000, 9), 5.0)
     patches[:, :3] += rng.standard_normal((2000, 3))
     patches[:, 3:] += 0.1 * rng.standard_normal((2000, 6))
-    assert _directions_above(patches, 0.1) == 3
-    assert _directions_above(patches, 0.05) == 9
-    assert _directions_above(patches, 1.0) == 0
+    preset = Preset(3, 1, 1, 1, 2000)
+    dims = [preset.fitted(patches, s, 0, s).subspace_dim for s in (0.1, 0.05, 1.0)]
+    assert dims == [3, 8, 1]
 
 
 def test_small_pictures_get_a_subspace_for_every_300_patches():
-    preset = PRESETS["fast"]
-    assert [preset.model(n, 0.1, 0).n_subspaces for n in (1, 599, 600, 900)] == [1, 1, 2, 3]
-    assert preset.model(10**6, 0.1, 0).n_subspaces == preset.n_subspaces
+    patches = np.random.default_rng(0).standard_normal((1200, 4))
+    preset = Preset(2, 1, 3, 1, 2000)
+    found = [preset.fitted(patches[:n], 0.1, 0).n_subspaces for n in (20, 599, 600, 900, 1200)]
+    assert found == [1, 1, 2, 3, 3]
 
 
 def test_no_noise_changes_nothing():

@@ -8,10 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan import SubspaceMixture
 from polyspan.base.arrays import device, to_numpy
+from polyspan.base.progress import Share
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image
-from polyspan.images.own import PRESETS, OwnMixture, sample_patches
-from polyspan.images.presets import PatchModel
+from polyspan.images.mixtures import PRESETS, OwnMixture, PatchModel
+from polyspan.images.patches import sample_patches
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 from support import made_picture, noisy_picture, psnr, require_torch
 
@@ -35,11 +36,11 @@ def own(preset="fast", model=None, seed=0):
 def test_all_patches_or_some(place):
     plane = np.arange(30.0).reshape(5, 6).astype(np.float32)
     moved = place.asarray(plane)
-    found = sample_patches(moved, 2, 20, np.random.RandomState(0))
+    found = sample_patches(moved, (2, 2), 20, np.random.RandomState(0))
     assert device(found) == device(moved)
     windows = np.lib.stride_tricks.sliding_window_view(plane, (2, 2)).reshape(-1, 4)
     assert_array_equal(to_numpy(found), windows)
-    some = to_numpy(sample_patches(moved, 2, 7, np.random.RandomState(0)))
+    some = to_numpy(sample_patches(moved, (2, 2), 7, np.random.RandomState(0)))
     assert len(np.unique(some[:, 0])) == 7
     assert {tuple(patch) for patch in some} <= {tuple(patch) for patch in windows}
 
@@ -110,7 +111,7 @@ def test_strong_noise_has_a_coarse_scale_here_too(monkeypatch):
     clean = made_picture(96, 96)
     noisy = clean + 0.5 * np.random.default_rng(0).standard_normal(clean.shape)
     found = denoise_image(noisy, 0.5, model="own")
-    monkeypatch.setattr("polyspan.images.own.LEAST_TO_HALVE", 97)
+    monkeypatch.setattr("polyspan.images.mixtures.LEAST_TO_HALVE", 97)
     assert psnr(found, clean) > psnr(denoise_image(noisy, 0.5, model="own"), clean) + 0.2
 
 
@@ -120,8 +121,8 @@ def test_every_step_is_counted():
             ticks = []
             planes = np.stack([NOISY, NOISY]).astype(np.float32)
             one = own(preset, MODEL)
-            one.denoise(planes, sigma, 1 / 255, lambda ticks=ticks: ticks.append(1))
-            assert len(ticks) == one.n_ticks(2, 255 * sigma)
+            one.denoise(planes, sigma, 1 / 255, Share(ticks.append))
+            assert len(ticks) == one.n_steps(2, 255 * sigma)
 
 
 def test_small_pictures_with_a_given_model():

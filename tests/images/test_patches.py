@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan.base.arrays import device, to_numpy
-from polyspan.images.patches import Canvas, Grid
+from polyspan.images.patches import Grid, sample_patches
 
 RNG = np.random.default_rng(0)
 GRIDS = [
@@ -94,7 +94,7 @@ def test_some_rows_are_added_at_their_place():
 
 def test_a_sample_of_all_patches_is_all_of_them_in_order():
     plane = np.arange(30.0).reshape(5, 6)
-    patches = Canvas(plane, 2, 1).sample(20, np.random.RandomState(0))
+    patches = sample_patches(plane, (2, 2), 20, np.random.RandomState(0))
     assert_allclose(patches[:, 0], plane[:4, :5].ravel())
-    fewer = Canvas(plane, 2, 1).sample(19, np.random.RandomState(0))
+    fewer = sample_patches(plane, (2, 2), 19, np.random.RandomState(0))
     assert len(np.unique(fewer[:, 0])) == 19

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyspan.images import denoise_image
-from polyspan.images.plane_denoiser import LEAST_LEFT, noise_left
+from polyspan.images.job import LEAST_LEFT, noise_left
 from support import noisy_picture
 
 RNG = np.random.default_rng(0)

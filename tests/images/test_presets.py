@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from polyspan import SubspaceMixture
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image, inpaint_image
-from polyspan.images.presets import PatchModel
+from polyspan.images.mixtures import PatchModel
 from support import noisy_picture, require_torch
 
 CLEAN, NOISY = noisy_picture(0.1, (32, 36))

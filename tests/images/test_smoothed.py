@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 
 from polyspan.images import denoise_image, estimate_noise
-from polyspan.images.noise import channels_noise, planes_noise
-from polyspan.images.smoothed import are_halved, are_smoothed
+from polyspan.images.noise import are_halved, are_smoothed, channels_noise, planes_noise
 
 Y, X = np.mgrid[:120, :136]
 SMOOTH = 128 + 50 * np.sin(X / 25) * np.cos(Y / 31) + 25 * (X > 70)

@@ -8,14 +8,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import gaussian_filter
 
 from polyspan.base.progress import Share
+from polyspan.images.cascade import passed
 from polyspan.images.groups import LEAST_LEVERAGE, Pass, corners, group_pass
-from polyspan.images.volume_pilot import DEEP, FLAT, mixture_pilot, slices_tell_of_each_other
 from polyspan.images.volumes import (
-    VolumePass,
-    denoise_blocks,
+    DEEP,
+    FLAT,
     denoise_volume,
     frame_passes,
-    group_volume_pass,
+    mixture_pilot,
+    slices_tell_of_each_other,
     volume_passes,
 )
 
@@ -44,7 +45,7 @@ def volumes(n_planes=1, shape=(9, 22, 25)):
 def literal_pass(noisy, estimate, sigma, one):
     """The formulas, group by group, in double precision."""
     shape, size = noisy.shape[1:], (one.thick, one.side, one.side)
-    reach, step = (one.reach, one.radius, one.radius), (one.step[0], one.step[1], one.step[1])
+    reach, step = (one.reach, one.radius, one.radius), (one.slices, one.step, one.step)
     totals, weights = np.zeros(noisy.shape), np.zeros(noisy.shape)
 
     def box(place):
@@ -80,17 +81,17 @@ def literal_pass(noisy, estimate, sigma, one):
 
 @pytest.mark.parametrize("n_planes", [1, 2])
 @pytest.mark.parametrize(
-    "one", [VolumePass(3, 5, 20, 0.8, (2, 4), 2, 4), VolumePass(1, 6, 12, 1.0, (1, 5), 1, 5)]
+    "one", [Pass(5, 20, 0.8, 4, 4, thick=3, reach=2, slices=2), Pass(6, 12, 1.0, 5, 5, reach=1)]
 )
 def test_compiled_loops_equal_the_formulas(n_planes, one):
     _, noisy, pilot = volumes(n_planes, (6, 16, 19))
-    found = group_volume_pass(noisy, pilot, SIGMA, one)
+    found = group_pass(noisy, pilot, SIGMA, one)
     assert_allclose(found, literal_pass(noisy, pilot, SIGMA, one), atol=3e-4)
 
 
 def test_one_slice_equals_a_picture():
     _, noisy, pilot = volumes(2, (1, 40, 43))
-    found = group_volume_pass(noisy, pilot, SIGMA, VolumePass(1, 6, 30, 0.8, (1, 4), 0, 18))
+    found = group_pass(noisy, pilot, SIGMA, Pass(6, 30, 0.8, 4))
     expected = group_pass(noisy[:, 0], pilot[:, 0], SIGMA, Pass(6, 30, 0.8, 4))
     assert_allclose(found[:, 0], expected, atol=1e-5)
 
@@ -107,9 +108,9 @@ def test_the_number_of_threads_changes_no_bit():
 @pytest.mark.parametrize("n_jobs", [2, 5])
 def test_sums_of_parts_are_added_in_their_order(n_jobs):
     _, noisy, pilot = volumes(1, (16, 90, 20))
-    one = VolumePass(2, 4, 8, 0.8, (2, 4), 1, 3)
-    expected = group_volume_pass(noisy, pilot, SIGMA, one)
-    assert_array_equal(group_volume_pass(noisy, pilot, SIGMA, one, n_jobs), expected)
+    one = Pass(4, 8, 0.8, 4, 3, thick=2, reach=1, slices=2)
+    expected = group_pass(noisy, pilot, SIGMA, one)
+    assert_array_equal(group_pass(noisy, pilot, SIGMA, one, n_jobs), expected)
 
 
 def test_neighbouring_slices_help():
@@ -143,10 +144,10 @@ def test_slices_with_nothing_in_common_are_recognised():
 
 def test_planes_share_the_groups_of_the_first():
     clean, noisy, pilot = volumes(2)
-    one = VolumePass(3, 5, 20, 0.8, (2, 4), 2, 4)
-    both = group_volume_pass(noisy, pilot, SIGMA, one)
-    swapped = group_volume_pass(noisy[::-1].copy(), pilot[::-1].copy(), SIGMA, one)
-    assert_array_equal(both[0], group_volume_pass(noisy[:1], pilot[:1], SIGMA, one)[0])
+    one = Pass(5, 20, 0.8, 4, 4, thick=3, reach=2, slices=2)
+    both = group_pass(noisy, pilot, SIGMA, one)
+    swapped = group_pass(noisy[::-1].copy(), pilot[::-1].copy(), SIGMA, one)
+    assert_array_equal(both[0], group_pass(noisy[:1], pilot[:1], SIGMA, one)[0])
     assert np.abs(both[1] - swapped[0]).max() > 1e-4
     found = denoise_volume(noisy, SIGMA, refused)
     assert found.shape == noisy.shape
@@ -167,7 +168,7 @@ def test_a_constant_volume_stays(shape):
     assert_allclose(denoise_volume(flat, SIGMA, smooth), 0.5, atol=1e-5)
     for levels in (15, 25, 50):
         for passes in (volume_passes(levels), frame_passes(levels)):
-            found = denoise_blocks(flat[None], flat[None], SIGMA, passes)
+            found = passed(flat[None], flat[None], SIGMA, passes)
             assert_allclose(found, 0.5, atol=1e-6)
 
 

@@ -30,7 +30,7 @@ from polyspan.cli.picture_files import (
 )
 from polyspan.cli.pictures import Picture
 from polyspan.images import denoise_image, estimate_noise
-from polyspan.images.own import learn_mixture
+from polyspan.images.mixtures import learn_mixture
 
 Photos = Annotated[
     list[Path],

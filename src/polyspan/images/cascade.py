@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from polyspan.base.arrays import Array, is_numpy, namespace, unfilled
+from polyspan.base.progress import Share
 from polyspan.images import group_arrays
-from polyspan.images.groups import BACK, LEVELS, STRONG, Pass, group_pass
+from polyspan.images.groups import BACK, LEVELS, STRONG, Pass, Whitening, group_pass
 from polyspan.images.planes import halve, with_coarse_scale
 from polyspan.images.prior import PatchPrior
 from polyspan.images.stages import Learned, Stage, apply_stage, first_estimate
@@ -18,8 +19,6 @@ LEAST_TO_HALVE = 64
 NOISE_RANGE = 1.5
 #: Number of rounds of each preset.
 ROUNDS = {"fast": 0, "balanced": 1, "best": 2}
-
-Tick = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -48,36 +47,19 @@ def value_of_level(plane: Array, sigma: float) -> float:
     return max(span, 2.0 * sigma) / LEVELS
 
 
+@dataclass(frozen=True)
 class Cascade:
-    """Denoise planes with what was learned beforehand.
+    """Denoise planes with what was learned beforehand."""
 
-    Parameters
-    ----------
-    learned : Learned
-    n_rounds : int
-        Rounds of group passes after the first stage.
-    n_jobs : int
-        Threads; the result does not depend on it.
-    tick : callable
-        Called after each step of the work; there are `n_ticks` of them.
-    variance : bool
-        Whether variances are wanted.
-    """
-
-    def __init__(
-        self,
-        learned: Learned,
-        n_rounds: int,
-        n_jobs: int = 1,
-        tick: Tick | None = None,
-        *,
-        variance: bool = True,
-    ) -> None:
-        self._learned = learned
-        self._n_rounds = n_rounds
-        self._n_jobs = n_jobs
-        self._tick = tick or _no_tick
-        self._variance = variance
+    learned: Learned
+    n_rounds: int
+    """Rounds of group passes after the first stage."""
+    n_jobs: int = 1
+    """Threads; the result does not depend on it."""
+    step: Share = field(default_factory=Share)
+    """The share of each of the `n_ticks` steps of the work."""
+    variance: bool = True
+    """Whether variances are wanted."""
 
     def denoise(
         self, planes: Array, sigma: float, units: list[float]
@@ -94,17 +76,17 @@ class Cascade:
             The value of one level in each plane; see `value_of_level`.
         """
         levels = [sigma / unit for unit in units]
-        priors = [self._learned.prior.scaled(unit) for unit in units]
-        stages = [self._learned.at(level) for level in levels]
+        priors = [self.learned.prior.scaled(unit) for unit in units]
+        stages = [self.learned.at(level) for level in levels]
         # Results are written to arrays of all planes at once, to save memory.
         estimate = unfilled(planes.shape, planes)
         for c, prior in enumerate(priors):
-            estimate[c, ...] = first_estimate(planes[c, ...], sigma, prior, self._n_jobs)
+            estimate[c, ...] = first_estimate(planes[c, ...], sigma, prior, self.n_jobs)
         estimate = self._with_coarse_scale(estimate, planes, sigma, units)
-        self._tick()
+        self.step.ticks(1)()
         estimate, variance = self._stage([estimate, planes], sigma, stages, priors, 0, 2)
-        for number, one in enumerate(rounds_for(levels[0])[: self._n_rounds]):
-            grouped = passed(planes, estimate, sigma, one.passes, self._n_jobs, self._tick)
+        for number, one in enumerate(rounds_for(levels[0])[: self.n_rounds]):
+            grouped = passed(planes, estimate, sigma, one.passes, self.n_jobs, self.step)
             channels = [grouped, planes, estimate]
             estimate, variance = self._stage(channels, sigma, stages, priors, number + 1, one.step)
         return estimate, variance
@@ -116,7 +98,7 @@ class Cascade:
         strong = [c for c, unit in enumerate(units) if sigma / unit >= STRONG]
         if not strong or min(planes.shape[1:]) < LEAST_TO_HALVE:
             return estimate
-        quiet = Cascade(self._learned, min(self._n_rounds, 1), self._n_jobs, variance=False)
+        quiet = Cascade(self.learned, min(self.n_rounds, 1), self.n_jobs, variance=False)
         coarse, _ = quiet.denoise(halve(planes), sigma / 2, units)
         better = with_coarse_scale(estimate, coarse)
         for c in strong:
@@ -135,19 +117,19 @@ class Cascade:
         """Return all planes after the learned stage with this number, and their variances."""
         like = channels[0]
         out = unfilled(like.shape, like)
-        variances = unfilled(like.shape, like) if self._variance else None
+        variances = unfilled(like.shape, like) if self.variance else None
         for c, prior in enumerate(priors):
             own = [channel[c, ...] for channel in channels]
-            found, left = apply_stage(own, sigma, stages[c][number], prior, step, self._n_jobs)
+            found, left = apply_stage(own, sigma, stages[c][number], prior, step, self.n_jobs)
             out[c, ...] = found
             if variances is not None:
                 variances[c, ...] = left
-        self._tick()
+        self.step.ticks(1)()
         return out, variances
 
 
 def n_ticks(preset: str) -> int:
-    """Return how often a cascade calls `tick`."""
+    """Return the number of steps of a cascade."""
     return 2 + sum(len(one.passes) + 1 for one in rounds_for(0.0)[: ROUNDS[preset]])
 
 
@@ -155,29 +137,24 @@ def passed(
     planes: Array,
     estimate: Array,
     sigma: float,
-    passes: tuple[Pass, ...],
+    passes: Sequence[Pass],
     n_jobs: int = 1,
-    tick: Tick | None = None,
+    step: Share | None = None,
+    whitening: Callable[[Pass], Whitening] | None = None,
 ) -> Array:
-    """Return an estimate after passes over groups of similar patches."""
+    """Return planes, or volumes, after passes over groups of similar patches.
+
+    `step` is the share of one pass. Arrays of NumPy are denoised by compiled loops, others on their
+    device; `whitening` is for NumPy alone.
+    """
     for number, one in enumerate(passes):
         for c in range(planes.shape[0] if number else 0):
             # In place, one plane at a time, to save memory: this array is ours.
             estimate[c, ...] += BACK * (planes[c, ...] - estimate[c, ...])
-        estimate = any_group_pass(planes, estimate, sigma, one, n_jobs)
-        if tick is not None:
-            tick()
+        if is_numpy(planes):
+            white = None if whitening is None else whitening(one)
+            estimate = group_pass(planes, estimate, sigma, one, n_jobs, white, step)
+        else:
+            estimate = group_arrays.group_pass_arrays(planes, estimate, sigma, one)
+            (step or Share()).ticks(1)()
     return estimate
-
-
-def any_group_pass(
-    planes: Array, estimate: Array, sigma: float, settings: Pass, n_jobs: int
-) -> Array:
-    """Denoise all groups once: by compiled loops, or on the device of the arrays."""
-    if is_numpy(planes):
-        return group_pass(planes, estimate, sigma, settings, n_jobs)
-    return group_arrays.group_pass_arrays(planes, estimate, sigma, settings)
-
-
-def _no_tick() -> None:
-    return None

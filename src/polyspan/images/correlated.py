@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.fft import dct, dctn
 
 from polyspan.base.arrays import Array, namespace, to_numpy
-from polyspan.images.groups import BACK, LEVELS, Pass, Whitening, group_pass, passes_for
+from polyspan.base.progress import Share
+from polyspan.images.cascade import passed
+from polyspan.images.groups import LEVELS, Pass, Whitening, passes_for
+from polyspan.images.mixtures import FAST, MARGIN
 from polyspan.images.noise import mosaic, saturated, step_for
-from polyspan.images.patches import Canvas
-from polyspan.images.presets import Preset, no_convergence_warnings
+from polyspan.images.patches import Canvas, sample_patches
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 
 WARNING = (
@@ -45,7 +45,6 @@ DETAIL, SOFT_BLOCKS, SOFT_QUANTILES = (3, 8), 10000, (0.02, 0.25)
 SOFT_LEVEL, EVEN, SOFT_RATIO, BROAD = 6.0, 3.0, 0.1, 0.1
 # No direction of a patch has less than this part of the mean variance of the noise.
 LEAST_VARIANCE = 1e-3
-_PILOT = Preset(7, 2, 12, 32, 20000, 30.0, anneal_steps=8, max_iter=8)
 
 
 def _blocks(plane: Array, most: int) -> np.ndarray:
@@ -191,7 +190,7 @@ def denoise_correlated(
     levels: float,
     rng: np.random.RandomState,
     n_jobs: int = 1,
-    tick: Callable[[], None] = lambda: None,
+    step: Share | None = None,
 ) -> np.ndarray:
     """Return planes without correlated noise.
 
@@ -205,47 +204,36 @@ def denoise_correlated(
         Of the noise, in the units of the planes squared.
     levels : float
         Standard deviation of the noise in levels of 255; it says which passes over groups follow.
-    tick : callable
-        Called after each plane, and after each pass.
+    step : Share, default=None
+        That of each plane, and of each pass.
     """
+    step = step or Share()
     planes = np.ascontiguousarray(planes, dtype=np.float32)
     each = np.broadcast_to(autocovariance, (len(planes), *autocovariance.shape[-2:]))
     estimate = np.empty_like(planes)
     for out, plane, own in zip(estimate, planes, each, strict=True):
         out[:] = _pilot(plane, own, rng)
-        tick()
-    passes = passes_for(levels)
-    for number, one in enumerate(passes):
-        estimate = correlated_pass(planes, estimate, each, one, n_jobs)
-        tick()
-        if number + 1 < len(passes):
-            estimate = estimate + np.float32(BACK) * (planes - estimate)
-    return estimate
+        step.ticks(1)()
+
+    def whitening(one: Pass) -> Whitening:
+        pairs = [whitener(own, one.side) for own in each]
+        forth, back = (np.stack(part) for part in zip(*pairs, strict=True))
+        # Leverages are relative to the noise of a pixel.
+        variances = each[:, each.shape[1] // 2, each.shape[2] // 2]
+        return Whitening(forth, back, (1.0 / np.sqrt(variances)).astype(np.float32))
+
+    found = passed(planes, estimate, 1.0, passes_for(levels), n_jobs, step, whitening)
+    return np.asarray(found)
 
 
 def _pilot(plane: np.ndarray, autocovariance: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """Return a plane denoised by a mixture of whitened patches."""
-    canvas = Canvas(plane, _PILOT.side, _PILOT.step)
-    forth, back = whitener(autocovariance, _PILOT.side)
-    patches = canvas.sample(_PILOT.n_train, rng) @ forth
-    # As much above 1 as the largest eigenvalue of the covariance of so many patches of noise.
-    model = _PILOT.model(len(patches), 1.04, rng)
-    with no_convergence_warnings():
-        model.fit(patches)
+    side = FAST.side
+    forth, back = whitener(autocovariance, side)
+    model = FAST.fitted(sample_patches(plane, (side, side), FAST.n_train, rng) @ forth, MARGIN, rng)
     gaussians = gaussians_of(model)
+    canvas = Canvas(plane, side, FAST.step)
     for top, some in canvas.bands():
         expected, certainty = posterior_means(some @ forth, model.mean_, gaussians, None)
         canvas.add(top, expected @ back, certainty.astype(np.float32, copy=False))
     return canvas.mean()
-
-
-def correlated_pass(
-    planes: np.ndarray, estimate: np.ndarray, each: np.ndarray, settings: Pass, n_jobs: int = 1
-) -> np.ndarray:
-    """Denoise all groups once; `each` holds the autocovariance of the noise of every plane."""
-    pairs = [whitener(own, settings.side) for own in each]
-    forth, back = (np.stack(part) for part in zip(*pairs, strict=True))
-    # Leverages are relative to the noise of a pixel.
-    variances = each[:, each.shape[1] // 2, each.shape[2] // 2]
-    spread = (1.0 / np.sqrt(variances)).astype(np.float32)
-    return group_pass(planes, estimate, 1.0, settings, n_jobs, Whitening(forth, back, spread))

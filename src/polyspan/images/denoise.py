@@ -10,10 +10,9 @@ from polyspan.base.inputs import require_numpy
 from polyspan.base.private_sklearn import StrOptions, check_parameters
 from polyspan.base.progress import Share, progress_bar
 from polyspan.images.job import Job
-from polyspan.images.own import PRESETS
+from polyspan.images.mixtures import PRESETS, n_threads
 from polyspan.images.planes import check_image
 from polyspan.images.poisson import denoise_poisson
-from polyspan.images.presets import n_threads
 from polyspan.images.units import check_alpha, check_units
 from polyspan.mixture import SubspaceMixture
 

@@ -24,7 +24,7 @@ from polyspan.base.arrays import (
     unfilled,
     zeros,
 )
-from polyspan.images.groups import LEAST_LEVERAGE, Pass, _least_reach, corners
+from polyspan.images.groups import LEAST_LEVERAGE, Pass, corners, least_reach
 
 #: Bytes that a strip of reference patches may take beside arrays of the size of the picture.
 MEMORY = 2 << 30
@@ -63,7 +63,7 @@ def group_pass_arrays(
     _, height, width = planes.shape
     side = settings.side
     tops, lefts = (corners(n - side, settings.step) for n in (height, width))
-    k = min(settings.n_similar, _least_reach(height, width, settings))
+    k = min(settings.n_similar, least_reach((1, height, width), settings))
     unit = _power_of_two_above(planes, estimate)
     ridge = max(k * settings.kappa * (sigma / unit) ** 2, LEAST_RIDGE)
     totals, weights = zeros(planes.shape, planes), zeros(planes.shape, planes)

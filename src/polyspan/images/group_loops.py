@@ -1,4 +1,7 @@
-"""The loops of `groups.py`, compiled by numba: one band of reference patches after another."""
+"""The loops of `groups.py`, compiled by numba: groups of similar blocks of a volume.
+
+A plane is a volume of one slice, and its patches are blocks of one slice.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,27 @@ ROUNDING, LEAST_RIDGE = np.float32(10 * np.finfo(np.float32).eps), np.float32(1e
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def nearest_patches(
-    z: Any, top: int, left: int, side: int, radius: int, distances: Any, places: Any
+def nearest_blocks(
+    z: Any, place: Any, thick: int, side: int, reach: int, radius: int, distances: Any, places: Any
 ) -> int:  # pragma: no cover - compiled
-    """Write squared distances and places of all patches near one; return how many there are."""
-    height, width = z.shape
+    """Write squared distances and places of all blocks near one; return how many there are."""
+    depth, height, width = z.shape
+    front, top, left = place
     n = 0
-    for i in range(max(0, top - radius), min(height - side, top + radius) + 1):
-        for j in range(max(0, left - radius), min(width - side, left + radius) + 1):
-            total = np.float32(0.0)
-            for a in range(side):
-                for b in range(side):
-                    difference = z[top + a, left + b] - z[i + a, j + b]
-                    total += difference * difference
-            # The patch itself is always one of its group, so that every pixel is covered.
-            distances[n] = total if i != top or j != left else np.float32(-1.0)
-            places[n] = i * width + j
-            n += 1
+    for s in range(max(0, front - reach), min(depth - thick, front + reach) + 1):
+        for i in range(max(0, top - radius), min(height - side, top + radius) + 1):
+            for j in range(max(0, left - radius), min(width - side, left + radius) + 1):
+                total = np.float32(0.0)
+                for c in range(thick):
+                    for a in range(side):
+                        for b in range(side):
+                            difference = z[front + c, top + a, left + b] - z[s + c, i + a, j + b]
+                            total += difference * difference
+                # The block itself is always one of its group, so that every voxel is covered.
+                own = s == front and i == top and j == left
+                distances[n] = np.float32(-1.0) if own else total
+                places[n] = (s * height + i) * width + j
+                n += 1
     return n
 
 
@@ -72,13 +79,19 @@ def _factorise(G: Any, k: int) -> None:  # pragma: no cover - compiled
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _gather(plane: Any, places: Any, side: int, out: Any) -> None:  # pragma: no cover - compiled
-    """Copy patches at given places to the rows of an array."""
-    width = plane.shape[1]
+def _gather(
+    volume: Any, places: Any, thick: int, side: int, out: Any
+) -> None:  # pragma: no cover - compiled
+    """Copy blocks at given places to the rows of an array."""
+    _, height, width = volume.shape
     for q in range(out.shape[0]):
-        i, j = places[q] // width, places[q] % width
-        for t in range(side * side):
-            out[q, t] = plane[i + t // side, j + t % side]
+        s, i, j = places[q] // width // height, places[q] // width % height, places[q] % width
+        t = 0
+        for c in range(thick):
+            for a in range(side):
+                for b in range(side):
+                    out[q, t] = volume[s + c, i + a, j + b]
+                    t += 1
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -119,54 +132,68 @@ def _whiten(B: Any, Y: Any, mean: Any, ridge: float) -> None:  # pragma: no cove
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _scatter(
-    X: Any, T: Any, mean: Any, places: Any, side: int, floor: float, offset: int,
-    total: Any, weight: Any,
+    X: Any, T: Any, mean: Any, places: Any, shape: Any, corner: Any, floor: float,
+    weight: Any, sums: Any,
 ) -> None:  # fmt: skip  # pragma: no cover - compiled
-    """Add a group to the sums, each pixel weighted by how few directions hold it."""
+    """Add a group to the sums, each voxel weighted by how few directions hold it."""
     k, area = X.shape
-    width = total.shape[1]
+    height, width, thick, side = shape
     for t in range(area):
-        leverage = np.float32(floor)
-        for q in range(k):
-            leverage += T[q, t] * T[q, t]
-        w = np.float32(1.0) / leverage
-        for q in range(k):
-            i = places[q] // width + t // side - offset
-            j = places[q] % width + t % side
-            total[i, j] += w * (X[q, t] + mean[t])
-            weight[i, j] += w
+        weight[t] = np.float32(floor)
+    for q in range(k):
+        for t in range(area):
+            weight[t] += T[q, t] * T[q, t]
+    for t in range(area):
+        weight[t] = np.float32(1.0) / weight[t]
+    for q in range(k):
+        s = places[q] // width // height - corner[0]
+        i, j = places[q] // width % height - corner[1], places[q] % width
+        t = 0
+        for c in range(thick):
+            for a in range(side):
+                for b in range(side):
+                    sums[0, s + c, i + a, j + b] += weight[t] * (X[q, t] + mean[t])
+                    sums[1, s + c, i + a, j + b] += weight[t]
+                    t += 1
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def group_band(
-    planes: Any, estimates: Any, tops: Any, lefts: Any, side: int, k: int, ridge: float,
-    radius: int, floor: float, offset: int, whitening: Any, totals: Any, weights: Any,
+def group_blocks(
+    volumes: Any, estimates: Any, fronts: Any, tops: Any, lefts: Any, thick: int, side: int, k: int,
+    ridge: float, reach: int, radius: int, floor: float, corner: Any, whitening: Any, sums: Any,
 ) -> None:  # fmt: skip  # pragma: no cover - compiled
-    """Denoise the groups of some rows of reference patches; add them to sums of a band.
+    """Denoise the groups of some reference blocks; add them to the sums of a part of the volume.
 
-    Groups are found on the first plane of the estimates. Row i of the picture is row i - `offset`
-    of the sums. With a `Whitening` patches are multiplied by `forth`, results and directions by
-    `back`, and directions by `spread` too. numba compiles the case without one on its own.
+    Groups are found on the first volume of the estimates. Voxel (s, i, j) of the volume is voxel
+    (s - corner[0], i - corner[1], j) of the sums. With a `Whitening` blocks are multiplied by
+    `forth`, results and directions by `back`, and directions by `spread` too. numba compiles the
+    case without one on its own.
     """
-    area = side * side
-    most = (2 * radius + 1) ** 2
+    height, width = volumes.shape[2:]
+    area = thick * side * side
+    most = (2 * reach + 1) * (2 * radius + 1) ** 2
     distances, places = np.empty(most, np.float32), np.empty(most, np.int64)
     B, Y = np.empty((k, area), np.float32), np.empty((k, area), np.float32)
-    mean = np.empty(area, np.float32)
-    for top in tops:
-        for left in lefts:
-            n = nearest_patches(estimates[0], top, left, side, radius, distances, places)
-            _smallest(distances, places, n, k)
-            for c in range(planes.shape[0]):
-                _gather(estimates[c], places, side, B)
-                _gather(planes[c], places, side, Y)
-                if whitening is None:
-                    _whiten(B, Y, mean, ridge)
-                    X = (Y @ B.T) @ B
-                    _scatter(X, B, mean, places, side, floor, offset, totals[c], weights[c])
-                else:
+    mean, weight = np.empty(area, np.float32), np.empty(area, np.float32)
+    shape = (height, width, thick, side)
+    for front in fronts:
+        for top in tops:
+            for left in lefts:
+                place = (front, top, left)
+                n = nearest_blocks(
+                    estimates[0], place, thick, side, reach, radius, distances, places
+                )
+                _smallest(distances, places, n, k)
+                for c in range(volumes.shape[0]):
+                    _gather(estimates[c], places, thick, side, B)
+                    _gather(volumes[c], places, thick, side, Y)
+                    if whitening is None:
+                        _whiten(B, Y, mean, ridge)
+                        X = (Y @ B.T) @ B
+                        _scatter(X, B, mean, places, shape, corner, floor, weight, sums[:, c])
+                        continue
                     forth, back, spread = whitening
                     T, Z = B @ forth[c], Y @ forth[c]
                     _whiten(T, Z, mean, ridge)
-                    _scatter(((Z @ T.T) @ T) @ back[c], spread[c] * (T @ back[c]), mean @ back[c],
-                             places, side, floor, offset, totals[c], weights[c])  # fmt: skip
+                    X, D = ((Z @ T.T) @ T) @ back[c], spread[c] * (T @ back[c])
+                    _scatter(X, D, mean @ back[c], places, shape, corner, floor, weight, sums[:, c])

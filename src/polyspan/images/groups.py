@@ -8,12 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
+from polyspan.base.progress import Share
+
 #: Levels between the darkest and the brightest pixel. Noise is strong from STRONG of them on.
 LEVELS, STRONG = 255.0, 40.0
 #: Similar patches are looked for up to so many pixels away, in both directions, by default.
 RADIUS = 18
-#: Reference rows of a band. Bands are denoised in any thread, and summed in their order.
-BAND_ROWS = 16
+#: Reference rows of a band, and of volumes also slices of a part. They are denoised in any thread,
+#: and summed in their order.
+BAND_ROWS, PART_SLICES = 16, 4
 #: Weight of a pixel is one over its leverage in the group plus this.
 LEAST_LEVERAGE = 0.02
 #: After a pass so much of what was removed comes back, for the next one to judge.
@@ -22,18 +25,24 @@ BACK = 0.05
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass over all groups."""
+    """One pass over all groups of blocks; those of a plane are patches, of one slice."""
 
     side: int
-    """Side of a patch."""
+    """Side of a block within a slice."""
     n_similar: int
-    """Patches of a group."""
+    """Blocks of a group."""
     kappa: float
     """Noise that is left, as a part of σ²."""
     step: int
-    """Pixels from one reference patch to the next."""
+    """Pixels within a slice from one reference block to the next."""
     radius: int = RADIUS
-    """How far away similar patches are looked for, in pixels."""
+    """How far away similar blocks are looked for within a slice, in pixels."""
+    thick: int = 1
+    """Slices of a block."""
+    reach: int = 0
+    """How many slices away similar blocks are looked for."""
+    slices: int = 1
+    """Slices from one reference block to the next."""
 
 
 def passes_for(sigma: float) -> tuple[Pass, ...]:
@@ -60,47 +69,65 @@ def group_pass(
     planes: np.ndarray,
     estimate: np.ndarray,
     sigma: float,
-    settings: Pass,
+    one: Pass,
     n_jobs: int = 1,
     whitening: Whitening | None = None,
+    share: Share | None = None,
 ) -> np.ndarray:
     """Denoise all groups once; the result does not depend on the number of threads.
 
-    `sigma` is that of patches after `whitening`.
+    Parameters
+    ----------
+    planes, estimate : arrays of shape (n_planes, height, width), or with a depth before the height
+        float32. Groups are found on the first of the estimates.
+    sigma : float
+        Standard deviation of the noise, of patches after `whitening`.
     """
     # Imported here: the twin for other arrays uses this file, and no numba.
-    from polyspan.images.group_loops import group_band
+    from polyspan.images.group_loops import group_blocks
 
-    _, height, width = planes.shape
-    tops, lefts = (corners(n - settings.side, settings.step) for n in (height, width))
+    volumes, estimates = (
+        np.ascontiguousarray(a).reshape(len(a), -1, *a.shape[-2:]) for a in (planes, estimate)
+    )
+    n, depth, height, width = volumes.shape
+    thick = min(one.thick, depth)
+    fronts = corners(depth - thick, one.slices)
+    tops, lefts = (corners(size - one.side, one.step) for size in (height, width))
     # A small picture has fewer patches within reach of its corners.
-    k = min(settings.n_similar, _least_reach(height, width, settings))
-    ridge, radius = k * settings.kappa * sigma**2, settings.radius
-    totals, weights = np.zeros_like(planes), np.zeros_like(planes)
+    k = min(one.n_similar, least_reach((depth, height, width), one))
+    ridge = k * one.kappa * sigma**2
+    totals, weights = np.zeros_like(volumes), np.zeros_like(volumes)
 
-    def band(rows: np.ndarray) -> tuple[int, Any, Any]:
-        first = max(0, rows[0] - radius)
-        last = min(height, rows[-1] + radius + settings.side)
-        own = np.zeros((2, len(planes), last - first, width), dtype=np.float32)
-        group_band(
-            planes, estimate, rows, lefts, settings.side, k, ridge, radius, LEAST_LEVERAGE, first,
-            whitening, own[0], own[1],
+    def part(slices: np.ndarray, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+        first, last = max(0, slices[0] - one.reach), min(depth, slices[-1] + one.reach + thick)
+        top, end = max(0, rows[0] - one.radius), min(height, rows[-1] + one.radius + one.side)
+        sums = np.zeros((2, n, last - first, end - top, width), dtype=np.float32)
+        group_blocks(
+            volumes, estimates, slices, rows, lefts, thick, one.side, k, ridge, one.reach,
+            one.radius, LEAST_LEVERAGE, (first, top), whitening, sums,
         )  # fmt: skip
-        return first, own[0], own[1]
+        return np.s_[:, first:last, top:end], sums
 
-    rows = [tops[k : k + BAND_ROWS] for k in range(0, len(tops), BAND_ROWS)]
+    parts = [
+        (fronts[s : s + PART_SLICES], tops[i : i + BAND_ROWS])
+        for s in range(0, len(fronts), PART_SLICES)
+        for i in range(0, len(tops), BAND_ROWS)
+    ]
+    tick = (share or Share()).ticks(len(parts))
     run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    for first, total, weight in run(delayed(band)(some) for some in rows):
-        totals[:, first : first + total.shape[1]] += total
-        weights[:, first : first + total.shape[1]] += weight
+    for place, sums in run(delayed(part)(*some) for some in parts):
+        totals[place] += sums[0]
+        weights[place] += sums[1]
+        tick()
     totals /= weights
-    return totals
+    return totals.reshape(planes.shape)
 
 
-def _least_reach(height: int, width: int, settings: Pass) -> int:
-    """Return how many patches are within reach of a corner of the picture."""
-    rows, columns = (min(settings.radius, n - settings.side) + 1 for n in (height, width))
-    return rows * columns
+def least_reach(shape: tuple[int, int, int], one: Pass) -> int:
+    """Return how many blocks are within reach of a corner of a volume."""
+    slices = min(one.reach, shape[0] - min(one.thick, shape[0])) + 1
+    rows, columns = (min(one.radius, n - one.side) + 1 for n in shape[1:])
+    return slices * rows * columns
 
 
 def corners(last: int, step: int) -> np.ndarray:

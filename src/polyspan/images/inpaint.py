@@ -13,6 +13,12 @@ from polyspan.base.private_sklearn import StrOptions, check_parameters
 from polyspan.base.progress import progress_bar
 from polyspan.images.inpaint_fill import PATCH, PRESETS, Filler, learned_mixture
 from polyspan.images.interpolation import interpolate
+from polyspan.images.mixtures import (
+    PatchModel,
+    check_picture_size,
+    n_threads,
+    patch_side,
+)
 from polyspan.images.planes import (
     as_channels,
     as_fractions,
@@ -23,12 +29,6 @@ from polyspan.images.planes import (
     check_image,
     mixed,
     without_offset,
-)
-from polyspan.images.presets import (
-    PatchModel,
-    check_picture_size,
-    n_threads,
-    patch_side,
 )
 from polyspan.images.units import check_alpha, check_integers
 from polyspan.mixture import SubspaceMixture

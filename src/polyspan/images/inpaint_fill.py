@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.images.inpaint_groups import Round, fill_groups
 from polyspan.images.interpolation import guess_from_other_channels, interpolate
-from polyspan.images.patches import Canvas
-from polyspan.images.presets import PatchModel, Preset, no_convergence_warnings
+from polyspan.images.mixtures import PatchModel, Preset
+from polyspan.images.patches import Canvas, sample_patches
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import posterior_means
 
@@ -19,7 +21,7 @@ from polyspan.mixture.prediction import posterior_means
 LAST_NOISE, AFTER_SMOOTH, AFTER_MIXTURE = 4.0, 20.0, 12.0
 #: Side of the patches of a mixture.
 PATCH = 8
-_MIXTURE = Preset(PATCH, 2, 10, 20, 5000, 50.0, anneal_steps=8, max_iter=8, max_iter_holes=4)
+_MIXTURE = Preset(PATCH, 2, 10, 20, 5000, closeness=50.0, max_iter_holes=4)
 
 #: Pixels are hidden in a few windows of this side, so that the time does not grow with the picture.
 WINDOW, N_WINDOWS = 128, 4
@@ -183,20 +185,20 @@ def learned_mixture(
     guess: np.ndarray, incomplete: np.ndarray, settings: Preset, rng: np.random.RandomState
 ) -> SubspaceMixture:
     """Learn from a plane that was filled smoothly, then from the same with NaN in its holes."""
-    seed = int(rng.randint(2**31 - 1))
+    seed, block = int(rng.randint(2**31 - 1)), (settings.side, settings.side)
     # Patches at the same places of the interpolated and of the incomplete picture.
     smooth, holed = (
-        Canvas(plane, settings.side, 1).sample(settings.n_train, np.random.RandomState(seed))
+        sample_patches(plane, block, settings.n_train, np.random.RandomState(seed))
         for plane in (guess, incomplete)
     )
-    model = settings.model(len(holed), "shared", rng)
-    with no_convergence_warnings():
-        model.fit(smooth)
-        usable = holed[~np.isnan(holed).all(axis=1)]
-        # The number of patches must be at least the number of pixels of a patch, and each of these
-        # must be observed in one of them.
-        if len(usable) >= settings.side**2 and not np.isnan(usable).all(axis=0).any():
-            model.set_params(warm_start=True, max_iter=settings.max_iter_holes).fit(usable)
+    model = settings.fitted(smooth, "shared", rng)
+    usable = holed[~np.isnan(holed).all(axis=1)]
+    # The number of patches must be at least the number of pixels of a patch, and each of these must
+    # be observed in one of them.
+    if len(usable) >= settings.side**2 and not np.isnan(usable).all(axis=0).any():
+        model.set_params(warm_start=True, max_iter=settings.max_iter_holes)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            model.fit(usable)
     return model
 
 

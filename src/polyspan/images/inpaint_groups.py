@@ -106,7 +106,7 @@ def _one_round(
     # A small picture has fewer patches within reach of its corners.
     k = min(one.n_similar, min(reach, height - side + 1) * min(reach, width - side + 1))
     joint = n_planes if len(missing) == n_planes else 1
-    guide = planes.mean(axis=0) if joint > 1 else planes[0].copy()
+    guide = planes.mean(axis=0, keepdims=True) if joint > 1 else planes[:1].copy()
     noise, floor = (one.sigma / LEVELS * scale) ** 2, LEAST_VARIANCE * scale**2
     lefts = corners(width - side, one.step)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from polyspan.images.group_loops import _factorise, _smallest, nearest_patches
+from polyspan.images.group_loops import _factorise, _smallest, nearest_blocks
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -98,7 +98,7 @@ def fill_band(
                 if not _holes(missing, first, top, left, side, holes):
                     continue
                 if not matched:
-                    n = nearest_patches(guide, top, left, side, radius, distances, places)
+                    n = nearest_blocks(guide, (0, top, left), 1, side, 0, radius, distances, places)
                     _smallest(distances, places, n, k)
                     matched = True
                 _centred(planes, first, places, side, B, mean)

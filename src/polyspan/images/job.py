@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from polyspan.base.arrays import Array, namespace, to_numpy, zeros
+from polyspan.base.arrays import Array, moved_to, namespace, transpose, zeros
+from polyspan.base.inputs import require_numpy
 from polyspan.base.progress import Share
-from polyspan.images import correlated, smoothed
-from polyspan.images.groups import LEVELS
-from polyspan.images.levels import NoiseLevel
-from polyspan.images.noise import channels_noise, planes_noise, sampled
-from polyspan.images.own import PRESETS
-from polyspan.images.plane_denoiser import LEAST_LEVEL, PlaneDenoiser
+from polyspan.images import correlated
+from polyspan.images.cascade import ROUNDS, Cascade, n_ticks, value_of_level
+from polyspan.images.groups import passes_for
+from polyspan.images.levels import LEAST_LEVEL, NoiseLevel, estimated_level
+from polyspan.images.mixtures import (
+    PRESETS,
+    OwnMixture,
+    PatchModel,
+    check_picture_size,
+    patch_side,
+)
+from polyspan.images.patches import sample_patches
 from polyspan.images.planes import (
     as_channels,
     as_fractions,
@@ -25,34 +34,25 @@ from polyspan.images.planes import (
     result_type,
     without_offset,
 )
-from polyspan.images.presets import PatchModel, check_picture_size, patch_side
-from polyspan.images.smoothed import are_halved, are_smoothed
+from polyspan.images.prior import PatchPrior, misfit
 from polyspan.images.split import MOST_COLOURS, Split
-from polyspan.images.stages import FILE, learned
+from polyspan.images.stages import FILE, expected_variance, learned
+from polyspan.images.volumes import denoise_volume
 from polyspan.mixture import SubspaceMixture
 
-#: Estimates of the noise of colours that differ by more than this factor are taken as they are.
-UNEQUAL = 1.3
 #: Noise, in units of the largest magnitude of a picture, that float32 does not show; and noise in
 #: which no picture is seen, so that more of it would change nothing.
 LEAST_NOISE, MOST_NOISE = 1e-8, 1e8
-
-
-def _largest(channels: Array) -> float:
-    xp = namespace(channels)
-    return float(xp.max(xp.abs(channels)))
-
-
-def _is_correlated(channels: Array, sigmas: np.ndarray) -> bool:
-    """Tell whether the noise of a channel is correlated from pixel to pixel."""
-    xp = namespace(channels)
-    for c, sigma in enumerate(sigmas):
-        plane = channels[c, ...]
-        # Slight noise is often the rounding of a picture that has none.
-        seen = sigma > LEAST_LEVEL / LEVELS * float(xp.max(plane) - xp.min(plane))
-        if (seen and correlated.is_correlated(plane)) or correlated.is_soft(plane):
-            return True
-    return False
+#: A picture whose patches are farther from the prior than this is denoised with its own mixture.
+#: Photographs are between .95 and 1.15 (one of grass, 1.2 to 1.4, is as good with either);
+#: gratings, patterns and random pixels are above 1.35.
+MOST_MISFIT = 1.3
+#: Patches that are looked at to find out whether a picture is unlike photographs.
+CHECKED_PATCHES = 4096
+#: Noise that is added, in units of that of the picture.
+ADDED = 0.3
+#: At least this part of the variance of the noise is said to be left.
+LEAST_LEFT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class Job:
 
     preset: str
     noise: str
-    model: SubspaceMixture | str | None
+    model: SubspaceMixture | PatchModel | str | None
+    """A mixture in the units of the picture, or a model in those of its channels."""
     return_std: bool
     random_state: Any
     n_jobs: int
@@ -81,23 +82,29 @@ class Job:
                 "install polyspan again, or leave return_std out"
             )
         given = check_image(image, channel_axis, stack_axis)
+        mixture = self.model if isinstance(self.model, SubspaceMixture) else None
         # A model of the user knows patches with the offset.
-        keep = isinstance(self.model, SubspaceMixture)
-        moved, offset = (given, 0.0) if keep else without_offset(given)
+        moved, offset = without_offset(given) if mixture is None else (given, 0.0)
         channels, _, scale = as_channels(moved, channel_axis, stack_axis=stack_axis)
         dtype = result_type(given)
-        side = patch_side(self.model) if isinstance(self.model, SubspaceMixture) else 8
+        side = 8 if mixture is None else patch_side(mixture)
         # Groups, and the stage that knows errors, have patches of their own.
-        large = not isinstance(self.model, SubspaceMixture) or PRESETS[self.preset].groups
+        large = mixture is None or PRESETS[self.preset].groups
         check_picture_size(channels.shape[-2:], side, learned=large or self.return_std)
-        level = self._level(sigma, channels, channel_axis, stack_axis, scale)
-        self._check_units(level, channels)
+        if sigma is None:
+            level = estimated_level(channels, scale, warn=self.noise == "gaussian")
+        else:
+            level = NoiseLevel.of(sigma, channels, channel_axis, scale, stack_axis)
+        job = self
+        if mixture is not None:
+            _check_units(level, channels)
+            job = replace(self, model=PatchModel.of(mixture, scale))
         still = level.noiseless
         if level.sigma <= LEAST_NOISE * _largest(channels):
             found, still = channels, namespace(channels).ones_like(channels, dtype=bool)
             variance = zeros(channels.shape, channels) if self.return_std else None
         else:
-            found, variance, level = _with_map(self._denoiser(scale), channels, level, share)
+            found, variance, level = job._with_map(channels, level, share)
             found = level.uneven(found, channels)
         result = as_image(found, channel_axis, dtype, scale, stack_axis=stack_axis)
         if offset:
@@ -113,91 +120,168 @@ class Job:
         std = level.uneven(namespace(variance).sqrt(variance), zeros(channels.shape, channels))
         return result, as_image(std, channel_axis, dtype, scale, stack_axis=stack_axis)
 
-    def _level(
+    def _with_map(
+        self, channels: Array, level: NoiseLevel, share: Share
+    ) -> tuple[Array, Array | None, NoiseLevel]:
+        """Return even channels, their variances and their noise; two steps for a rough map."""
+        if level.exact is None or channels.ndim > 3 or learned() is None:
+            return *self._even(channels, level, share), level
+        half = share.of(2)
+        found, variance = replace(self, return_std=True)._even(channels, level, half)
+        assert variance is not None
+        assert level.relative is not None
+        variance = variance * level.relative**2
+        channels, level = level.pulled(channels, level.uneven(found), variance)
+        return *self._even(channels, level, half), level
+
+    def _even(self, channels: Array, level: NoiseLevel, share: Share) -> tuple[Array, Array | None]:
+        """Return denoised channels with even noise, and their variances."""
+        sigma = min(level.sigma, MOST_NOISE * (_largest(channels) or math.inf))
+        split = Split.of(level.even(channels), sigma, own_basis=level.relative is not None)
+        denoise = self._planes if channels.ndim == 3 else self._volume
+        if split.alike:
+            planes, variance = denoise(split.planes, sigma, share)
+        else:
+            xp = namespace(channels)
+            n = split.basis.shape[0]
+            found = [denoise(split.planes[c : c + 1, ...], sigma, share.of(n)) for c in range(n)]
+            planes = xp.concat([one for one, _ in found])
+            variance = None if found[0][1] is None else xp.concat([one for _, one in found])
+        return split.channels(planes), None if variance is None else split.variances(variance)
+
+    def _planes(self, planes: Array, sigma: float, share: Share) -> tuple[Array, Array | None]:
+        """Return denoised planes, and where it is wanted the variance of what is left."""
+        units = [value_of_level(planes[c, ...], sigma) for c in range(planes.shape[0])]
+        if self.noise == "correlated":
+            return self._correlated(planes, sigma, units, share)
+        usable = self.model is None and sigma >= LEAST_LEVEL * units[0]
+        known = learned() if usable else None
+        if known is None or _is_unlike(planes[0, ...], sigma, known.prior.scaled(units[0])):
+            return self._own(planes, sigma, units, share)
+        step = share.of(n_ticks(self.preset))
+        cascade = Cascade(known, ROUNDS[self.preset], self.n_jobs, step, self.return_std)
+        return cascade.denoise(planes, sigma, units)
+
+    def _volume(self, planes: Array, sigma: float, share: Share) -> tuple[Array, None]:
+        """Return denoised planes of volumes."""
+        require_numpy("denoise_image with stack_axis", image=planes)
+
+        def pilot(slices: np.ndarray, sigma: float) -> np.ndarray:
+            return np.asarray(self._planes(slices, sigma, Share())[0])
+
+        found = denoise_volume(
+            planes, sigma, pilot, random_state=self.random_state, n_jobs=self.n_jobs, share=share
+        )
+        return found, None
+
+    def _correlated(
+        self, planes: Array, sigma: float, units: list[float], share: Share
+    ) -> tuple[Array, Array | None]:
+        require_numpy('denoise_image with noise="correlated"', image=planes)
+        spectra = np.stack([correlated.noise_autocovariance(plane) for plane in planes])
+        levels = sigma / units[0]
+        step = share.of(1 + self.return_std).of(len(planes) + len(passes_for(levels)))
+
+        def denoise(noisy: Array, rng: np.random.RandomState) -> Array:
+            return correlated.denoise_correlated(noisy, spectra, levels, rng, self.n_jobs, step)
+
+        sigmas = np.sqrt(spectra[:, correlated.REACH, correlated.REACH]).tolist()
+        probe = np.random.RandomState(0)
+        noise = [correlated.noise_like(one, planes.shape[1:], probe) for one in spectra]
+        return self._probed(denoise, planes, np.stack(noise), sigmas, units)
+
+    def _own(
+        self, planes: Array, sigma: float, units: list[float], share: Share
+    ) -> tuple[Array, Array | None]:
+        """Denoise with a mixture that is given, or learned from the picture."""
+        given = self.model if isinstance(self.model, PatchModel) else None
+        each = share.of(1 + self.return_std)
+
+        def denoise(noisy: Array, rng: np.random.RandomState) -> Array:
+            own = OwnMixture(PRESETS[self.preset], given, rng, self.n_jobs)
+            step = each.of(own.n_steps(noisy.shape[0], sigma / units[0]))
+            return own.denoise(noisy, sigma, units[0], step)
+
+        noise = sigma * np.random.RandomState(0).standard_normal(planes.shape)
+        return self._probed(denoise, planes, noise, [sigma] * len(units), units)
+
+    def _probed(
         self,
-        sigma: Any,
-        channels: Array,
-        channel_axis: int | None,
-        stack_axis: int | None,
-        scale: float,
-    ) -> NoiseLevel:
-        if sigma is not None:
-            return NoiseLevel.of(sigma, channels, channel_axis, scale, stack_axis)
-        n, *_, width = channels.shape
-        # Slices of a volume side by side.
-        flat = namespace(channels).reshape(channels, (n, -1, width))
-        small, step = sampled(flat)
-        small = to_numpy(small)
-        each = channels_noise(small, step)
-        warned = self.noise == "gaussian" and _is_correlated(flat, each)
-        if warned:
-            warnings.warn(correlated.WARNING, stacklevel=5)
-        if n > MOST_COLOURS:
-            return NoiseLevel.of(scale * each, channels, 0, scale)
-        planes = planes_noise(small, step)
-        smooth = are_smoothed(small, planes, each)
-        if smooth and are_halved(flat):
-            return NoiseLevel(float(planes[0]))
-        if each.max() > UNEQUAL * each.min():
-            return NoiseLevel.of(scale * each, channels, 0, scale)
-        if smooth and self.noise == "gaussian" and not warned:
-            warnings.warn(smoothed.WARNING, stacklevel=5)
-        # One level for all is more exact: texture is weak in differences of colours.
-        return NoiseLevel(float(np.median(planes)))
+        denoise: Callable[[Array, np.random.RandomState], Array],
+        planes: Array,
+        noise: np.ndarray,
+        sigmas: list[float],
+        units: list[float],
+    ) -> tuple[Array, Array | None]:
+        """Return denoised planes, and variances whose mean is measured with noise like theirs.
 
-    def _check_units(self, level: NoiseLevel, channels: Array) -> None:
-        """Refuse a mixture of the user for planes that have other units than the picture."""
-        if not isinstance(self.model, SubspaceMixture):
-            return
-        if channels.shape[0] > MOST_COLOURS:
-            raise ValueError(
-                f"model= a mixture with {channels.shape[0]} channels: it knows patches of one "
-                "plane, and what is denoised is mixtures of all channels; denoise the channels one "
-                "by one, or leave model out"
-            )
-        if level.relative is not None:
-            raise ValueError(
-                "model= a mixture, and noise that is not equally strong everywhere: the picture "
-                "would be divided by its noise, and the mixture knows patches in the units of the "
-                "picture; give one number as sigma, denoise channels one by one, or leave model out"
-            )
+        How variances differ from pixel to pixel is that of patches like those of the result.
+        """
+        rng = check_random_state(self.random_state)
+        # The same seed twice: what differs is due to the noise that is added.
+        again = deepcopy(rng)
+        found = denoise(planes, rng)
+        known = learned()
+        if not self.return_std or known is None:
+            return found, None
+        moved = moved_to(noise.astype(np.float32), planes)
+        left = noise_left(lambda noisy: denoise(noisy, again), planes, found, moved)
+        xp = namespace(planes)
+        each = []
+        for c, (sigma, unit) in enumerate(zip(sigmas, units, strict=True)):
+            stage = known.at(sigma / unit)[ROUNDS[self.preset]]
+            prior = known.prior.scaled(unit)
+            spread = expected_variance(found[c, ...], sigma, stage, prior, self.n_jobs)
+            each.append(spread * (left[c] * sigma**2 / float(xp.mean(spread))))
+        return found, xp.stack(each)
 
-    def _denoiser(self, scale: float) -> PlaneDenoiser:
-        model = self.model
-        given = PatchModel.of(model, scale) if isinstance(model, SubspaceMixture) else model
-        return PlaneDenoiser(
-            self.preset, self.noise, given, self.return_std, self.random_state, self.n_jobs
+
+def _largest(channels: Array) -> float:
+    xp = namespace(channels)
+    return float(xp.max(xp.abs(channels)))
+
+
+def _check_units(level: NoiseLevel, channels: Array) -> None:
+    """Refuse a mixture of the user for planes that have other units than the picture."""
+    if channels.shape[0] > MOST_COLOURS:
+        raise ValueError(
+            f"model= a mixture with {channels.shape[0]} channels: it knows patches of one "
+            "plane, and what is denoised is mixtures of all channels; denoise the channels one "
+            "by one, or leave model out"
+        )
+    if level.relative is not None:
+        raise ValueError(
+            "model= a mixture, and noise that is not equally strong everywhere: the picture "
+            "would be divided by its noise, and the mixture knows patches in the units of the "
+            "picture; give one number as sigma, denoise channels one by one, or leave model out"
         )
 
 
-def _with_map(
-    denoiser: PlaneDenoiser, channels: Array, level: NoiseLevel, share: Share
-) -> tuple[Array, Array | None, NoiseLevel]:
-    """Return even channels, their variances and their noise; two steps for a rough map."""
-    if level.exact is None or channels.ndim > 3 or learned() is None:
-        return *_denoised(denoiser, channels, level, share), level
-    half = share.of(2)
-    found, variance = _denoised(replace(denoiser, return_std=True), channels, level, half)
-    assert variance is not None
-    assert level.relative is not None
-    variance = variance * level.relative**2
-    channels, level = level.pulled(channels, level.uneven(found), variance)
-    return *_denoised(denoiser, channels, level, half), level
+def _is_unlike(plane: Array, sigma: float, prior: PatchPrior) -> bool:
+    """Tell whether a picture is unlike those that the prior was learned from."""
+    patches = sample_patches(plane, (prior.side,) * 2, CHECKED_PATCHES, np.random.RandomState(0))
+    return misfit(transpose(patches), sigma**2, prior) > MOST_MISFIT
 
 
-def _denoised(
-    denoiser: PlaneDenoiser, channels: Array, level: NoiseLevel, share: Share
-) -> tuple[Array, Array | None]:
-    """Return denoised channels with even noise, and their variances."""
-    sigma = min(level.sigma, MOST_NOISE * (_largest(channels) or math.inf))
-    split = Split.of(level.even(channels), sigma, own_basis=level.relative is not None)
-    denoise = denoiser.denoise if channels.ndim == 3 else denoiser.denoise_volume
-    if split.alike:
-        planes, variance = denoise(split.planes, sigma, share)
-    else:
-        xp = namespace(channels)
-        n = split.basis.shape[0]
-        found = [denoise(split.planes[c : c + 1, ...], sigma, share.of(n)) for c in range(n)]
-        planes = xp.concat([one for one, _ in found])
-        variance = None if found[0][1] is None else xp.concat([one for _, one in found])
-    return split.channels(planes), None if variance is None else split.variances(variance)
+def noise_left(
+    denoise: Callable[[Array], Array], planes: Array, found: Array, noise: Array
+) -> list[float]:
+    """Return the variance of the error of each plane, as a part of that of its noise.
+
+    For the posterior mean f of a picture with Gaussian noise of the covariance C, the covariance of
+    the error is that of the posterior, C times the Jacobian of f. Its trace is the mean of
+    bᵀ(f(y + a·b) − f(y))/a over b ~ N(0, C) for small a; the many pixels of one b are enough.
+
+    Parameters
+    ----------
+    denoise : callable
+        The map f; the strength of the noise that it removes is fixed.
+    planes, found : arrays of shape (n_planes, height, width)
+        The noisy planes, and f of them.
+    noise : array of the same shape
+        The b: noise with the covariance of that of the planes.
+    """
+    xp = namespace(planes)
+    response = (denoise(planes + ADDED * noise) - found) / ADDED
+    parts = xp.sum(noise * response, axis=(1, 2)) / xp.sum(noise * noise, axis=(1, 2))
+    return [max(float(parts[c]), LEAST_LEFT) for c in range(planes.shape[0])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -11,7 +12,18 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
+from polyspan.images import correlated
+from polyspan.images.groups import LEVELS
+from polyspan.images.noise import (
+    SMOOTHED,
+    are_halved,
+    are_smoothed,
+    channels_noise,
+    planes_noise,
+    sampled,
+)
 from polyspan.images.planes import as_pixels, axes_first
+from polyspan.images.split import MOST_COLOURS
 
 #: Pixels with less noise than this part of the mean are treated as if they had so much.
 LEAST_PART = 0.02
@@ -23,6 +35,13 @@ ROUGH = 0.1
 #: In a second step pixels with more noise than this part of that around them are pulled towards
 #: the result of the first.
 TRUSTED = 0.7
+#: Estimates of the noise of colours that differ by more than this factor are taken as they are.
+UNEQUAL = 1.3
+#: Less noise than this, in levels of 255, is often the rounding of a picture that has none. The
+#: stages are learned for 7 levels and more: with one level their squared error is up to a tenth
+#: above that of the noise, with a third of a level it is several times that. At 2 levels a mixture
+#: of its own is as good.
+LEAST_LEVEL = 2.0
 
 
 @dataclass(frozen=True)
@@ -101,6 +120,42 @@ class NoiseLevel:
         if self.noiseless is None or given is None:
             return denoised
         return namespace(denoised).where(self.noiseless, given, denoised)
+
+
+def estimated_level(channels: Array, scale: float, *, warn: bool) -> NoiseLevel:
+    """Estimate the noise of channels; with `warn`, say where it does not look white."""
+    n, *_, width = channels.shape
+    # Slices of a volume side by side.
+    flat = namespace(channels).reshape(channels, (n, -1, width))
+    small, step = sampled(flat)
+    small = to_numpy(small)
+    each = channels_noise(small, step)
+    warned = warn and _is_correlated(flat, each)
+    if warned:
+        warnings.warn(correlated.WARNING, stacklevel=5)
+    if n > MOST_COLOURS:
+        return NoiseLevel.of(scale * each, channels, 0, scale)
+    planes = planes_noise(small, step)
+    smooth = are_smoothed(small, planes, each)
+    if smooth and are_halved(flat):
+        return NoiseLevel(float(planes[0]))
+    if each.max() > UNEQUAL * each.min():
+        return NoiseLevel.of(scale * each, channels, 0, scale)
+    if smooth and warn and not warned:
+        warnings.warn(SMOOTHED, stacklevel=5)
+    # One level for all is more exact: texture is weak in differences of colours.
+    return NoiseLevel(float(np.median(planes)))
+
+
+def _is_correlated(channels: Array, sigmas: np.ndarray) -> bool:
+    """Tell whether the noise of a channel is correlated from pixel to pixel."""
+    xp = namespace(channels)
+    for c, sigma in enumerate(sigmas):
+        plane = channels[c, ...]
+        seen = sigma > LEAST_LEVEL / LEVELS * float(xp.max(plane) - xp.min(plane))
+        if (seen and correlated.is_correlated(plane)) or correlated.is_soft(plane):
+            return True
+    return False
 
 
 def _as_levels(

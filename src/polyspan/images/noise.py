@@ -20,7 +20,6 @@ from polyspan.images.planes import (
     mixed,
     without_offset,
 )
-from polyspan.images.smoothed import are_halved, are_smoothed
 from polyspan.images.units import check_alpha, check_integers
 
 # Least rows and columns of a picture.
@@ -38,6 +37,19 @@ FLATTEST_FRACTION, MUCH_LESS = 0.01, 0.95
 MOST_PATCHES, SOME_PATCHES = 262144, 65536
 # Pixels are saturated where at least so many, and this fraction, share the extreme value.
 SATURATED_PIXELS, SATURATED_FRACTION = 10, 0.002
+
+SMOOTHED = (
+    "the colours of this picture differ by far less noise than each of them has, as in texture "
+    "without colour, or where colours were smoothed: little is removed; give sigma if noise is left"
+)
+#: Differences were smoothed where channels measure so many times as much, ...
+FACTOR = 4.0
+#: ... and at least this part of the range: less is often rounding.
+LEAST_PART = 2 / 255
+#: Steps from even and from odd pixels to the next differ by this factor (its logarithm).
+PERIODIC = 0.07
+#: Steps are cut off at so many times their median, and looked at in a square of this side.
+MOST_STEP, MOST_SIDE = 3.0, 1024
 
 
 @overload
@@ -244,3 +256,42 @@ def trimmed_mean(values: np.ndarray) -> float:
         if mean <= np.median(values[:n]):
             return mean
     return float(values[0])
+
+
+def are_smoothed(channels: np.ndarray, planes: np.ndarray, each: np.ndarray) -> bool:
+    """Tell whether differences of channels have far less noise than channels.
+
+    Independent noise is at least as strong in orthonormal differences as in the quietest channel.
+    So channels that measure four times as much tell of smoothed colours, or of texture without
+    colour. Most JPEGs in colour store colours at half the resolution: `are_halved` tells them. Of
+    358 pictures with noise of 1 to 50 levels, not compressed, none has a factor above 3.2.
+
+    Parameters
+    ----------
+    channels : array of shape (n_channels, height, width)
+    planes : array of shape (n_channels,)
+        The noise of brightness, and of differences.
+    each : array of shape (n_channels,)
+        The noise of the channels.
+    """
+    seen = min(float(planes[0]), float(each.min()))
+    span = float(channels.max() - channels.min())
+    return seen > max(FACTOR * float(np.median(planes)), LEAST_PART * span)
+
+
+def are_halved(channels: Array) -> bool:
+    """Tell whether differences of channels have a period of two pixels, or are all 0."""
+    top, left = (max(0, n - MOST_SIDE) // 2 for n in channels.shape[1:])
+    part = to_numpy(channels[:, top : top + MOST_SIDE, left : left + MOST_SIDE])
+    part = part.astype(np.float32)
+    differences = mixed(brightness_basis(len(part))[1:], part)
+    if np.abs(differences).max() <= 8 * float(np.finfo(np.float32).eps) * np.abs(part).max():
+        return True
+    return any(_is_periodic(one) or _is_periodic(one.T) for one in differences)
+
+
+def _is_periodic(plane: np.ndarray) -> bool:
+    steps = np.abs(np.diff(plane, axis=1))
+    steps = np.minimum(steps, MOST_STEP * np.median(steps))
+    even, odd = float(steps[:, ::2].mean()), float(steps[:, 1::2].mean())
+    return min(even, odd) > 0 and abs(np.log(even / odd)) > PERIODIC

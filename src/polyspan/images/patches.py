@@ -1,7 +1,7 @@
 """Cut planes into overlapping patches, and put changed patches together again.
 
 `averaged` runs on arrays of any namespace: a patch is taken, and added back, by one slice per pixel
-of a patch. `Canvas` is for NumPy alone, and its patches are rows.
+of a patch. `Canvas` is for NumPy alone, for slices too, and its patches are rows.
 """
 
 from __future__ import annotations
@@ -142,65 +142,72 @@ def averaged(
     return total[:height, :width], weights[:height, :width]
 
 
-class Canvas:
-    """Cut a plane into patches, and average changed patches to a new plane.
+def sample_patches(
+    plane: Array, block: tuple[int, ...], n: int, rng: np.random.RandomState
+) -> Array:
+    """Return n patches at random places as rows, or all patches where there are at most n.
 
-    It keeps running sums of the weighted patches: memory for two planes, for any number of patches.
+    Patches of a volume are blocks.
+    """
+    xp = namespace(plane)
+    size = tuple(plane.shape)
+    places = tuple(whole - part + 1 for whole, part in zip(size, block, strict=True))
+    chosen = np.arange(np.prod(places))
+    if len(chosen) > n:
+        chosen = rng.choice(len(chosen), n, replace=False)
+    corners = np.ravel_multi_index(np.unravel_index(chosen, places), size)
+    inside = np.ravel_multi_index(tuple(np.indices(block).reshape(len(block), -1)), size)
+    pixels = moved_to((corners[:, None] + inside).ravel(), plane, xp.int64)
+    return xp.reshape(xp.take(xp.reshape(plane, (-1,)), pixels), (len(chosen), -1))
+
+
+class Canvas:
+    """Cut a plane, or some slices, into blocks, and average changed blocks.
+
+    It keeps running sums of the weighted blocks: memory for two planes, for any number of blocks.
 
     Parameters
     ----------
-    plane : array of shape (height, width)
-        The plane from which patches are cut.
+    plane : array of shape (height, width) or (n_slices, height, width)
+        What blocks of all slices are cut from.
     side : int
-        Side of a patch, in pixels.
+        Side of a block, in pixels.
     step : int
-        Pixels from one patch to the next; the last patches end at the edge of the plane.
+        Pixels from one block to the next; the last blocks end at the edge of the plane.
     """
 
     def __init__(self, plane: np.ndarray, side: int, step: int) -> None:
-        self._windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
-        self.side = side
+        slices = plane.reshape(-1, *plane.shape[-2:])
+        self._block = (len(slices), side, side)
+        self._windows = np.lib.stride_tricks.sliding_window_view(slices, self._block)[0]
         self._top, self._left = (corners(n - 1, step) for n in self._windows.shape[:2])
-        self._total = np.zeros(plane.shape, dtype=np.float32)
-        self._weight = np.zeros(plane.shape, dtype=np.float32)
+        self._band = max(1, BAND_PATCHES // len(self._left))
+        self._shape = plane.shape
+        self.total, self.weight = np.zeros((2, *slices.shape), dtype=np.float32)
 
     @property
     def n_bands(self) -> int:
-        """Number of bands, each of which holds some rows of patches."""
+        """Number of bands, each of which holds some rows of blocks."""
         return -(-len(self._top) // self._band)
 
-    @property
-    def _band(self) -> int:
-        return max(1, BAND_PATCHES // len(self._left))
-
     def bands(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (top corners, patches as rows) until the plane is covered."""
+        """Yield (top corners, blocks as rows) until the plane is covered."""
         for start in range(0, len(self._top), self._band):
             top = self._top[start : start + self._band]
-            patches = self._windows[np.ix_(top, self._left)]
-            yield top, patches.reshape(len(top) * len(self._left), -1)
+            blocks = self._windows[np.ix_(top, self._left)]
+            yield top, blocks.reshape(len(top) * len(self._left), -1)
 
-    def sample(self, n: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return n patches at random places, or all patches where there are at most n."""
-        height, width = self._windows.shape[:2]
-        if height * width <= n:
-            return self._windows.reshape(height * width, -1)
-        corners = rng.choice(height * width, n, replace=False)
-        chosen = self._windows[corners // width, corners % width]
-        return np.asarray(chosen.reshape(n, -1))
-
-    def add(self, top: np.ndarray, patches: np.ndarray, weights: np.ndarray) -> None:
-        """Add the weighted patches of one band to the sums."""
-        # One pixel of all patches at a time, so that no addition has the same place twice.
-        grid = (patches * weights[:, None]).reshape(len(top), len(self._left), self.side, -1)
+    def add(self, top: np.ndarray, blocks: np.ndarray, weights: np.ndarray) -> None:
+        """Add the weighted blocks of one band to the sums."""
         weight = weights.reshape(len(top), len(self._left))
-        for i in range(self.side):
-            for j in range(self.side):
-                place = np.ix_(top + i, self._left + j)
-                self._total[place] += grid[:, :, i, j]
-                self._weight[place] += weight
+        grid = blocks.reshape(*weight.shape, *self._block)
+        # One pixel of all blocks at a time, so that no addition has the same place twice.
+        for c, i, j in np.ndindex(self._block):
+            place = np.ix_(top + i, self._left + j)
+            self.total[c][place] += weight * grid[:, :, c, i, j]
+            self.weight[c][place] += weight
 
     def mean(self) -> np.ndarray:
-        """Return the weighted mean of all patches that cover a pixel; NaN where none does."""
+        """Return the weighted mean of all blocks that cover a pixel; NaN where none does."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(self._total / self._weight)
+            return np.asarray(self.total / self.weight).reshape(self._shape)

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.stats import norm, poisson
 
 from polyspan.images.growth import fit_growth, noise_levels
+from polyspan.images.mixtures import check_picture_size
 from polyspan.images.planes import axes_first, check_image
-from polyspan.images.presets import check_picture_size
 from polyspan.images.units import check_counts
 
 # Means of counts up to which the inverse is a table. Above them the difference between a mean and

@@ -1,9 +1,13 @@
-"""Volumes and stacks: groups of similar blocks over neighbouring slices or frames."""
+"""Volumes and stacks: groups of similar blocks over neighbouring slices or frames.
+
+The first estimate is that of a mixture of low-rank Gaussians of blocks, where slices tell of each
+other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,57 +15,41 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
 from polyspan.base.progress import Share
-from polyspan.images.groups import (
-    BACK,
-    LEAST_LEVERAGE,
-    LEVELS,
-    RADIUS,
-    STRONG,
-    corners,
-    passes_for,
-)
-from polyspan.images.volume_pilot import DEEP, DEEP_STRONG, mixture_pilot, slices_tell_of_each_other
+from polyspan.images.cascade import passed
+from polyspan.images.groups import LEVELS, STRONG, Pass, corners, passes_for
+from polyspan.images.mixtures import Preset
+from polyspan.images.patches import Canvas, sample_patches
+from polyspan.mixture.prediction import gaussians_of, posterior_means
 
-#: Reference blocks of a part of the volume, along depth and height. Parts are denoised in any
-#: thread, and summed in their order.
-PART = (4, 16)
+#: Slices and side of a block, where slices tell of each other, with strong noise, and where not.
+DEEP, DEEP_STRONG, FLAT = (5, 5), (5, 7), (1, 7)
+#: Slices (for blocks of several) and pixels from one block to the next.
+STEP = 2
+#: Blocks that a subspace is learned from at least, for each voxel of a block.
+LEAST_BLOCKS = 6
+#: The model is given this multiple of σ, for the reason given in `mixtures.py`. Blocks have more
+#: voxels than patches have pixels, so that it is larger.
+MARGIN = 1.08
+#: Largest part of a volume that decides whether slices tell of each other.
+PROBE = (8, 128, 128)
+#: So much noise, as a part of σ, is added to it, so that another copy has independent noise.
+ADDED = 0.5
 
 Pilot = Callable[[np.ndarray, float], np.ndarray]
 
 
-@dataclass(frozen=True)
-class VolumePass:
-    """One pass over all groups of blocks."""
-
-    thick: int
-    """Slices of a block."""
-    side: int
-    """Side of a block within a slice."""
-    n_similar: int
-    """Blocks of a group."""
-    kappa: float
-    """Noise that is left, as a part of σ²."""
-    step: tuple[int, int]
-    """Slices, and pixels within a slice, from one reference block to the next."""
-    reach: int
-    """Similar blocks are looked for up to so many slices away,"""
-    radius: int
-    """and up to so many pixels away within a slice."""
-
-
-def volume_passes(levels: float) -> tuple[VolumePass, ...]:
+def volume_passes(levels: float) -> tuple[Pass, ...]:
     """Return the passes for slices that tell of each other, for a noise in levels of 255."""
-    if levels < STRONG:
-        return VolumePass(4, 6, 80, 0.8, (3, 4), 3, 9), VolumePass(4, 5, 80, 1.0, (3, 3), 3, 9)
-    return VolumePass(4, 8, 100, 0.8, (3, 6), 3, 9), VolumePass(4, 6, 80, 1.0, (3, 4), 3, 9)
+    large = Pass(8, 100, 0.8, 6, radius=9, thick=4, reach=3, slices=3)
+    middle = replace(large, side=6, n_similar=80, step=4)
+    if levels >= STRONG:
+        return large, replace(middle, kappa=1.0)
+    return middle, replace(middle, side=5, kappa=1.0, step=3)
 
 
-def frame_passes(levels: float) -> tuple[VolumePass, ...]:
+def frame_passes(levels: float) -> tuple[Pass, ...]:
     """Return the passes for slices with little in common: patches of one slice, and near slices."""
-    return tuple(
-        VolumePass(1, one.side, one.n_similar, one.kappa, (1, one.step), 1, RADIUS)
-        for one in passes_for(levels)
-    )
+    return tuple(replace(one, reach=1) for one in passes_for(levels))
 
 
 def denoise_volume(
@@ -69,7 +57,6 @@ def denoise_volume(
     sigma: float,
     pilot: Pilot,
     *,
-    passes: Sequence[VolumePass] | None = None,
     random_state: Any = 0,
     n_jobs: int = 1,
     share: Share | None = None,
@@ -88,8 +75,6 @@ def denoise_volume(
         Standard deviation of the noise, equal in all planes, in the units of the volume.
     pilot : callable
         ``pilot(planes, sigma)`` returns denoised planes of one slice, (n_planes, height, width).
-    passes : sequence of VolumePass, default=None
-        None: chosen by the noise and by what slices have in common.
     random_state : int, RandomState instance or None, default=0
         Seed of the choice of blocks to learn from.
     n_jobs : int, default=1
@@ -114,8 +99,7 @@ def denoise_volume(
     rng = check_random_state(random_state)
     deep = slices_tell_of_each_other(planes[0], sigma, rng, n_jobs)
     levels = LEVELS * sigma * np.sqrt(len(planes)) / max(_range_of_means(planes[0]), sigma)
-    if passes is None:
-        passes = volume_passes(levels) if deep else frame_passes(levels)
+    passes = volume_passes(levels) if deep else frame_passes(levels)
     step = share.of(1 + len(passes))
     estimate = np.empty_like(planes)
     if deep:
@@ -128,74 +112,67 @@ def denoise_volume(
         for s in range(planes.shape[1]):
             estimate[:, s] = pilot(planes[:, s], sigma)
             tick()
-    return denoise_blocks(planes, estimate, sigma, passes, n_jobs, step).reshape(volume.shape)
+    found = passed(planes, estimate, sigma, passes, n_jobs, step)
+    return np.asarray(found.reshape(volume.shape))
 
 
-def denoise_blocks(
-    volumes: np.ndarray,
-    estimate: np.ndarray,
+def mixture_pilot(
+    volume: np.ndarray,
     sigma: float,
-    passes: Sequence[VolumePass],
+    block: tuple[int, int],
+    rng: np.random.RandomState,
     n_jobs: int = 1,
     share: Share | None = None,
 ) -> np.ndarray:
-    """Return volumes (n_planes, depth, height, width) denoised by passes over groups of blocks.
+    """Return a volume (depth, height, width) whose blocks are replaced by their posterior means.
 
-    The share is that of one pass.
+    One mixture is learned from blocks of the whole volume. Where blocks overlap, the mean weighted
+    by their certainty is taken. The result does not depend on the number of threads.
     """
-    estimate = np.ascontiguousarray(estimate, dtype=np.float32)
-    for number, one in enumerate(passes):
-        estimate = group_volume_pass(volumes, estimate, sigma, one, n_jobs, share)
-        if number + 1 < len(passes):
-            estimate *= np.float32(1 - BACK)
-            estimate += np.float32(BACK) * volumes
-    return estimate
+    thick, side = min(block[0], len(volume)), block[1]
+    shape = (thick, side, side)
+    settings = Preset(side, STEP, 12, 16, 20000, patches_each=LEAST_BLOCKS * thick * side**2)
+    rows, noise = sample_patches(volume, shape, settings.n_train, rng), MARGIN * sigma
+    model = settings.fitted(rows, noise, rng, noise)
+    gaussians = gaussians_of(model)
+    fronts = corners(len(volume) - thick, min(STEP, thick))
 
+    def slab(front: int) -> Canvas:
+        canvas = Canvas(volume[front : front + thick], side, STEP)
+        for top, blocks in canvas.bands():
+            canvas.add(top, *posterior_means(blocks, model.mean_, gaussians, None))
+        return canvas
 
-def group_volume_pass(
-    volumes: np.ndarray,
-    estimate: np.ndarray,
-    sigma: float,
-    one: VolumePass,
-    n_jobs: int = 1,
-    share: Share | None = None,
-) -> np.ndarray:
-    """Denoise all groups once; the result does not depend on the number of threads."""
-    # Imported here: numba is needed by what it compiles alone.
-    from polyspan.images.volume_loops import group_blocks
-
-    _, depth, height, width = volumes.shape
-    thick = min(one.thick, depth)
-    fronts = corners(depth - thick, one.step[0])
-    tops, lefts = (corners(n - one.side, one.step[1]) for n in (height, width))
-    # A small volume has fewer blocks within reach of its corners.
-    k = min(one.n_similar, _least_reach((depth, height, width), thick, one))
-    ridge = k * one.kappa * sigma**2
-    totals, weights = np.zeros_like(volumes), np.zeros_like(volumes)
-
-    def part(slices: np.ndarray, rows: np.ndarray) -> tuple[Any, np.ndarray]:
-        first, last = max(0, slices[0] - one.reach), min(depth, slices[-1] + one.reach + thick)
-        top, end = max(0, rows[0] - one.radius), min(height, rows[-1] + one.radius + one.side)
-        sums = np.zeros((2, len(volumes), last - first, end - top, width), dtype=np.float32)
-        group_blocks(
-            volumes, estimate, slices, rows, lefts, thick, one.side, k, ridge, one.reach,
-            one.radius, LEAST_LEVERAGE, (first, top), sums,
-        )  # fmt: skip
-        return np.s_[:, first:last, top:end], sums
-
-    parts = [
-        (fronts[s : s + PART[0]], tops[i : i + PART[1]])
-        for s in range(0, len(fronts), PART[0])
-        for i in range(0, len(tops), PART[1])
-    ]
-    tick = (share or Share()).ticks(len(parts))
+    total, weight = np.zeros_like(volume), np.zeros_like(volume)
+    tick = (share or Share()).ticks(len(fronts))
     run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    for place, sums in run(delayed(part)(*some) for some in parts):
-        totals[place] += sums[0]
-        weights[place] += sums[1]
+    for front, canvas in zip(fronts, run(delayed(slab)(front) for front in fronts), strict=True):
+        total[front : front + thick] += canvas.total
+        weight[front : front + thick] += canvas.weight
         tick()
-    totals /= weights
-    return totals
+    total /= weight
+    return total
+
+
+def slices_tell_of_each_other(
+    volume: np.ndarray, sigma: float, rng: np.random.RandomState, n_jobs: int = 1
+) -> bool:
+    """Return whether blocks over several slices are denoised better than patches of one slice.
+
+    The error of both is measured in the middle of the volume, without the truth: noise is added to
+    it, and taken, scaled, from a copy of it, so that the noise of both is independent. What is
+    estimated from the first is compared with the second.
+    """
+    if len(volume) == 1:
+        return False
+    starts = [max(0, (n - most) // 2) for n, most in zip(volume.shape, PROBE, strict=True)]
+    middle = volume[tuple(slice(a, a + most) for a, most in zip(starts, PROBE, strict=True))]
+    extra = (sigma * rng.standard_normal(middle.shape)).astype(np.float32)
+    seen, truth = middle + np.float32(ADDED) * extra, middle - extra / np.float32(ADDED)
+    noise = sigma * np.sqrt(1 + ADDED**2)
+    flat = mixture_pilot(seen, noise, FLAT, rng, n_jobs)
+    deep = mixture_pilot(seen, noise, DEEP, rng, n_jobs)
+    return bool(np.mean((deep - truth) ** 2) <= np.mean((flat - truth) ** 2))
 
 
 def _range_of_means(volume: np.ndarray) -> float:
@@ -204,11 +181,3 @@ def _range_of_means(volume: np.ndarray) -> float:
     shape = (depth, height // 4, 4, width // 4, 4)
     means = volume[:, :height, :width].reshape(shape).mean(axis=(2, 4))
     return float(np.ptp(means))
-
-
-def _least_reach(shape: tuple[int, int, int], thick: int, one: VolumePass) -> int:
-    """Return how many blocks are within reach of a corner of the volume."""
-    depth, height, width = shape
-    slices = min(one.reach, depth - thick) + 1
-    rows, columns = (min(one.radius, n - one.side) + 1 for n in (height, width))
-    return slices * rows * columns
