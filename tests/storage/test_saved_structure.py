@@ -19,9 +19,9 @@ from polyspan import (
     save_model,
 )
 from polyspan.storage import saved_types
+from polyspan.storage.estimators import CHECKS, check_structure
 from polyspan.storage.models import ModelFileError, model_bytes
-from polyspan.storage.structure import CHECKS, StructureError, check_structure
-from polyspan.storage.structure.shapes import Shapes
+from polyspan.storage.structure import Shapes, StructureError
 from polyspan.tables.column_types import ColumnType
 from polyspan.tables.donors import Donors
 from polyspan.tables.encoding import Column, Encoding

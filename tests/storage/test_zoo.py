@@ -39,7 +39,7 @@ def test_a_saved_model_answers_as_recorded(name):
 
 
 def test_every_class_that_a_file_may_name_is_there():
-    named = {saved_types.type_name(node) for tree in trees() for node in saved_types._nodes(tree)}
+    named = {saved_types.type_name(node) for tree in trees() for node in saved_types.nodes_of(tree)}
     ours = {*saved_types.ESTIMATORS, *saved_types.TRANSFORMERS, *saved_types._PARTS}
     assert ours - named == set()
     tops = {saved_types.type_name(tree) for tree in trees()}

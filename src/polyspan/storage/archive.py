@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from polyspan.storage import saved_types
+from polyspan.storage.references import check_references
 from polyspan.storage.structure import StructureError
-from polyspan.storage.structure.references import check_references
 
 FORMAT = "polyspan model"
 FORMAT_VERSION = 2
@@ -56,15 +56,15 @@ class ModelInfo:
     """Of the content."""
 
 
-def tree_of(content: bytes) -> Any:
-    """Return the tree of objects of an archive that skops has just written."""
+def members_of(content: bytes) -> dict[str, bytes]:
+    """Return the members of an archive that skops has just written."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return json.loads(archive.read(SCHEMA))
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
-def with_manifest(content: bytes, tree: Any) -> bytes:
+def with_manifest(members: dict[str, bytes], tree: Any) -> bytes:
     """Return the file: skops's arrays, a tree with the names of files, and a manifest."""
-    buffer = io.BytesIO(with_tree(content, tree))
+    buffer = io.BytesIO(with_tree(members, tree))
     with zipfile.ZipFile(buffer, "a") as archive:
         manifest = {
             "format": FORMAT,
@@ -77,15 +77,10 @@ def with_manifest(content: bytes, tree: Any) -> bytes:
     return buffer.getvalue()
 
 
-def with_tree(content: bytes, tree: Any) -> bytes:
+def with_tree(members: dict[str, bytes], tree: Any) -> bytes:
     """Return an archive with another tree of objects, and without a manifest."""
-    with zipfile.ZipFile(io.BytesIO(content)) as source:
-        members = {
-            member.filename: source.read(member)
-            for member in source.infolist()
-            if member.filename not in (SCHEMA, MANIFEST)
-        }
-    return _stored({**members, SCHEMA: json.dumps(tree).encode()})
+    arrays = {name: one for name, one in members.items() if name not in (SCHEMA, MANIFEST)}
+    return _stored({**arrays, SCHEMA: json.dumps(tree).encode()})
 
 
 def _stored(members: dict[str, bytes]) -> bytes:
@@ -100,19 +95,20 @@ def _stored(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def read_checked(path: Path) -> tuple[bytes, Any, ModelInfo]:
+def read_checked(path: Path) -> tuple[dict[str, bytes], Any, ModelInfo]:
     """Read a file and check everything that can be checked without creating an object.
 
-    Returns the content, the tree of objects, with the names that the file has, and the manifest.
+    Returns its members, the tree of objects, with the names that the file has, and the manifest.
     """
     if not stat.S_ISREG(path.stat().st_mode):  # through links; a pipe would wait for ever
         raise ModelFileError(f"{path} is a folder, a pipe or a device, not a model file")
     content = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return content, *_check(path, archive, len(content))
-    except ModelFileError:
-        raise
+            return _checked(archive, len(content))
+    except (ModelFileError, StructureError) as error:
+        damaged = "is damaged: " if isinstance(error, StructureError) else ""
+        raise ModelFileError(f"{path} {damaged}{error}") from error
     except zipfile.BadZipFile as error:
         if not zipfile.is_zipfile(io.BytesIO(content)) and not content.startswith(b"PK"):
             raise ModelFileError(f"{path} is not a polyspan model") from error
@@ -121,53 +117,38 @@ def read_checked(path: Path) -> tuple[bytes, Any, ModelInfo]:
         raise ModelFileError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _check(path: Path, archive: zipfile.ZipFile, size: int) -> tuple[Any, ModelInfo]:
+def _checked(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, bytes], Any, ModelInfo]:
     """Check a file of so many bytes, from the outside to the inside."""
-    _check_members(path, archive, size)
-    manifest = _check_manifest(path, json.loads(archive.read(MANIFEST)))
-    if digest(archive) != manifest["sha256"]:
-        raise ModelFileError(
-            f"{path} is damaged: its content does not match its checksum; save or copy it again"
-        )
-    lengths = {}
-    for name in archive.namelist():
-        if name not in (SCHEMA, MANIFEST):
-            member = archive.read(name)
-            lengths[name] = len(member)
-            _check_array(path, name, member, size)
-    tree = json.loads(archive.read(SCHEMA))
-    if not isinstance(tree, dict):
-        raise ModelFileError(f"{path} is damaged: it holds no object")
-    refused = sorted(set(saved_types.refused_types(tree)))
-    if refused:
-        raise ModelFileError(
-            f"{path} holds {', '.join(refused)}, which no polyspan model needs: refused, and "
-            "nothing was loaded"
-        )
-    top = saved_types.type_name(tree)
-    if top not in (*saved_types.ESTIMATORS, saved_types.PIPELINE):
-        raise ModelFileError(f"{path} holds {top}, which is no estimator of polyspan")
-    try:
-        check_references(tree, lengths, size)
-    except StructureError as error:
-        raise ModelFileError(f"{path} is damaged: {error}") from error
-    return tree, ModelInfo(
-        top.rpartition(".")[2],
-        manifest["format_version"],
-        {str(name): str(value) for name, value in manifest["versions"].items()},
-        manifest["sha256"],
-    )
-
-
-def _check_members(path: Path, archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse an archive that save_model would not write."""
     names = archive.namelist()
     if MANIFEST not in names:
         other = " (skops wrote it, but not polyspan's save_model)" if SCHEMA in names else ""
-        raise ModelFileError(f"{path} is not a polyspan model{other}")
+        raise ModelFileError(f"is not a polyspan model{other}")
     foreign = [name for name in names if not _ARRAY.fullmatch(name)]
     if sorted(foreign) != sorted((MANIFEST, SCHEMA)) or not _is_stored(archive, size):
-        raise ModelFileError(f"{path} is damaged: its archive is not as save_model writes it")
+        raise StructureError("its archive is not as save_model writes it")
+    manifest = _checked_manifest(json.loads(archive.read(MANIFEST)))
+    if digest(archive) != manifest["sha256"]:
+        raise StructureError("its content does not match its checksum; save or copy it again")
+    members = {name: archive.read(name) for name in names}
+    arrays = {name: one for name, one in members.items() if name not in (SCHEMA, MANIFEST)}
+    for name, member in arrays.items():
+        _check_array(name, member, size)
+    tree = json.loads(members[SCHEMA])
+    if not isinstance(tree, dict):
+        raise StructureError("it holds no object")
+    refused = sorted(set(saved_types.refused_types(tree)))
+    if refused:
+        raise ModelFileError(
+            f"holds {', '.join(refused)}, which no polyspan model needs: refused, and nothing was "
+            "loaded"
+        )
+    top = saved_types.type_name(tree)
+    if top not in (*saved_types.ESTIMATORS, saved_types.PIPELINE):
+        raise ModelFileError(f"holds {top}, which is no estimator of polyspan")
+    check_references(tree, {name: len(member) for name, member in arrays.items()}, size)
+    versions = {str(name): str(value) for name, value in manifest["versions"].items()}
+    written, own = manifest["format_version"], manifest["sha256"]
+    return members, tree, ModelInfo(top.rpartition(".")[2], written, versions, own)
 
 
 def _is_stored(archive: zipfile.ZipFile, size: int) -> bool:
@@ -182,53 +163,50 @@ def _is_stored(archive: zipfile.ZipFile, size: int) -> bool:
     return stored and len(names) == len(members) and total <= size
 
 
-def _check_array(path: Path, name: str, member: bytes, size: int) -> None:
+def _check_array(name: str, member: bytes, size: int) -> None:
     """Refuse an array that is pickled, or whose header promises more than is there."""
     if name.endswith(".npz"):
         with zipfile.ZipFile(io.BytesIO(member)) as inner:
             if not _is_stored(inner, len(member)):
-                raise ModelFileError(
-                    f"{path} is damaged: its archive is not as save_model writes it"
-                )
+                raise StructureError("its archive is not as save_model writes it")
             for part in inner.namelist():
-                _check_array(path, f"{name}/{part}", inner.read(part), size)
+                _check_array(f"{name}/{part}", inner.read(part), size)
         return
     stream = io.BytesIO(member)
     shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
     if dtype.hasobject:
-        raise ModelFileError(f"{path} holds pickled objects in {name}: refused")
+        raise ModelFileError(f"holds pickled objects in {name}: refused")
     if stream.tell() + math.prod(shape) * dtype.itemsize != len(member):
-        raise ModelFileError(f"{path} is damaged: the array {name} is not as long as it says")
+        raise StructureError(f"the array {name} is not as long as it says")
     # Without numbers, or with numbers without bytes, an array may be as wide as it likes.
     if not dtype.itemsize or max(shape, default=0) > size:
-        raise ModelFileError(f"{path} is damaged: {name} is an array of {dtype} of shape {shape}")
+        raise StructureError(f"{name} is an array of {dtype} of shape {shape}")
     if not math.prod(shape) and dtype.itemsize > _WIDEST:
-        raise ModelFileError(f"{path} is damaged: {name} is an empty array of {dtype}")
+        raise StructureError(f"{name} is an empty array of {dtype}")
 
 
-def _check_manifest(path: Path, manifest: Any) -> dict[str, Any]:
+def _checked_manifest(manifest: Any) -> dict[str, Any]:
     """Refuse a file of another format or version."""
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is not a polyspan model")
-    made_by = manifest.setdefault("versions", {})
+        raise ModelFileError("is not a polyspan model")
+    made_by, written = manifest.setdefault("versions", {}), manifest.get("format_version")
     if not isinstance(made_by, dict):
-        raise ModelFileError(f"{path} is damaged: versions={made_by!r}")
-    written = manifest.get("format_version")
+        raise StructureError(f"versions={made_by!r}")
     if not isinstance(written, int) or isinstance(written, bool) or written < 1:
-        raise ModelFileError(f"{path} is damaged: format_version={written!r}")
+        raise StructureError(f"format_version={written!r}")
     if written == 1:
         raise ModelFileError(
-            f"{path} was written by a development version of polyspan and names files of its "
-            "source, which move: fit and save the model again"
+            "was written by a development version of polyspan and names files of its source, "
+            "which move: fit and save the model again"
         )
     if written > FORMAT_VERSION:
         raise ModelFileError(
-            f"{path} has the format version {written} of polyspan "
-            f"{made_by.get('polyspan', '?')}; this is polyspan {version('polyspan')}, which reads "
-            f"version {FORMAT_VERSION}: upgrade polyspan"
+            f"has the format version {written} of polyspan {made_by.get('polyspan', '?')}; this is "
+            f"polyspan {version('polyspan')}, which reads version {FORMAT_VERSION}: upgrade "
+            "polyspan"
         )
     if not isinstance(manifest.get("sha256"), str):
-        raise ModelFileError(f"{path} is damaged: sha256={manifest.get('sha256')!r}")
+        raise StructureError(f"sha256={manifest.get('sha256')!r}")
     return manifest
 
 

@@ -6,6 +6,7 @@ Needs skops: `pip install skops`.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,16 @@ from polyspan.base.optional import import_optional
 from polyspan.base.private_sklearn import is_pandas_na
 from polyspan.storage import saved_types
 from polyspan.storage.archive import (
+    SCHEMA,
     ModelFileError,
     ModelInfo,
+    members_of,
     read_checked,
-    tree_of,
     with_manifest,
     with_tree,
 )
-from polyspan.storage.structure import StructureError, check_structure
+from polyspan.storage.estimators import check_structure
+from polyspan.storage.structure import StructureError
 from polyspan.tables import SubspaceImputer
 
 __all__ = ["ModelFileError", "ModelInfo", "load_model", "model_bytes", "model_info", "save_model"]
@@ -112,10 +115,10 @@ def load_model(path: str | Path) -> Any:
         of larger arrays, which a file holds in another order.
     """
     skops = _skops()
-    content, tree, _ = read_checked(Path(path))
+    members, tree, _ = read_checked(Path(path))
     try:
         saved_types.to_import_paths(tree)
-        model = skops.loads(with_tree(content, tree), trusted=saved_types.trusted_types())
+        model = skops.loads(with_tree(members, tree), trusted=saved_types.trusted_types())
         if isinstance(model, Pipeline):
             _check_steps(model)
             if model.memory is not None:  # a folder of pickles, which the next fit would load
@@ -145,8 +148,8 @@ def model_bytes(model: Any) -> bytes:
         raise TypeError(f"cannot save a {name}: polyspan saves {known}, and pipelines")
     check_is_fitted(model)
     bare = _bare(model)
-    content = _skops().dumps(bare)
-    tree = tree_of(content)
+    members = members_of(_skops().dumps(bare))
+    tree = json.loads(members[SCHEMA])
     unknown = saved_types.to_file_names(tree)
     if unknown:
         raise TypeError(
@@ -156,7 +159,7 @@ def model_bytes(model: Any) -> bytes:
         check_structure(bare)
     except ValueError as error:  # a parameter that was set after the fit
         raise ValueError(f"cannot save this {name}, which could not be loaded: {error}") from error
-    return with_manifest(content, tree)
+    return with_manifest(members, tree)
 
 
 def _instead(model: Any) -> str:

@@ -3,8 +3,8 @@
 A file must still load after a class has moved to another module. So it never names that module: it
 has public names for estimators and for classes of other packages, and names of the form
 `polyspan.parts.Kernel`, which belong to the file format, for the attributes of fitted estimators. A
-file can name only the types in the tables below. If a class moves or is renamed, its name here
-stays the same.
+file can name only the types in the tables below. If a class moves, its name here stays the same; if
+it is renamed, its old name stands in `_NAMES`.
 """
 
 from __future__ import annotations
@@ -14,88 +14,31 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn import decomposition, feature_selection, impute, preprocessing
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import KernelCenterer
 
-from polyspan import baselines, clustering, kernel, linear, mixture, outliers, tables
-from polyspan.kernel._solve.subspaces import KernelSubspaces
-from polyspan.kernel.fitted_unions import ExactUnion, LowRankUnion
-from polyspan.kernel.fitting import KernelRun
-from polyspan.kernel.functions import Kernel
-from polyspan.kernel.nystrom import NystromMap
-from polyspan.linear._solve.memory import Memory
-from polyspan.linear._solve.merging import Merge
-from polyspan.linear.streaming import Stream
-from polyspan.outliers.learning import Columns, Ensemble
-from polyspan.outliers.members import Member
-from polyspan.tables.column_types import ColumnType
-from polyspan.tables.components import Components
-from polyspan.tables.donors import Donors
-from polyspan.tables.encoding import Column, Encoding, Margin
-from polyspan.tables.features import Feature
-from polyspan.tables.filling import SubspaceModel
-from polyspan.tables.forests import Forest, SecondStage
-from polyspan.tables.gaussian import Gaussian
-from polyspan.tables.mixture_fill import Fill, Scaling
-from polyspan.tables.model import TableModel
+from polyspan.outliers import learning, members
+from polyspan.storage import estimators
+from polyspan.storage.parts import LAYOUT
 
-#: Types of the object at the top of a file: every public estimator.
-ESTIMATORS: dict[str, type] = {
-    **{
-        f"polyspan.{name}": getattr(family, name)
-        for family in (linear, kernel, mixture, outliers, clustering)
-        for name in family.__all__
-    },
-    "polyspan.SubspaceImputer": tables.SubspaceImputer,
-    **{f"polyspan.baselines.{name}": getattr(baselines, name) for name in baselines.__all__},
-}
-#: What a file may hold at its top besides: it ends in one of these estimators.
+ESTIMATORS = estimators.ESTIMATORS
+#: What a file may hold at its top besides estimators: it ends in one of them.
 PIPELINE = "sklearn.pipeline.Pipeline"
-#: What the other steps of a pipeline may be: transformers that learn arrays and carry no function,
-#: no other estimator of free choice, and nothing that is random once they are fitted.
+#: What the other steps of a pipeline may be.
 TRANSFORMERS: dict[str, type] = {
-    f"sklearn.{family.__name__.rpartition('.')[2]}.{name}": getattr(family, name)
-    for family, names in (
-        (
-            preprocessing,
-            ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Normalizer",
-             "PowerTransformer", "QuantileTransformer"),
-        ),
-        (impute, ("SimpleImputer", "KNNImputer", "MissingIndicator")),
-        (feature_selection, ("VarianceThreshold",)),
-        (decomposition, ("PCA", "IncrementalPCA", "TruncatedSVD")),
-    )
-    for name in names
-}  # fmt: skip
+    f"{'.'.join(kind.__module__.split('.')[:2])}.{kind.__name__}": kind
+    for kind in estimators.TRANSFORMERS
+}
+#: Names of classes that are not theirs in the package.
+_NAMES: dict[type, str] = {
+    learning.Columns: "polyspan.parts.DetectorColumns",
+    learning.Ensemble: "polyspan.parts.DetectorEnsemble",
+    members.Member: "polyspan.parts.DetectorMember",
+    KernelCenterer: "sklearn.preprocessing.KernelCenterer",
+}
 #: What fitted estimators are made of.
 _PARTS: dict[str, type] = {
-    "polyspan.parts.Column": Column,
-    "polyspan.parts.ColumnType": ColumnType,
-    "polyspan.parts.Components": Components,
-    "polyspan.parts.DetectorColumns": Columns,
-    "polyspan.parts.DetectorEnsemble": Ensemble,
-    "polyspan.parts.DetectorMember": Member,
-    "polyspan.parts.Donors": Donors,
-    "polyspan.parts.Encoding": Encoding,
-    "polyspan.parts.ExactUnion": ExactUnion,
-    "polyspan.parts.Feature": Feature,
-    "polyspan.parts.Fill": Fill,
-    "polyspan.parts.Forest": Forest,
-    "polyspan.parts.Gaussian": Gaussian,
-    "polyspan.parts.Kernel": Kernel,
-    "polyspan.parts.KernelRun": KernelRun,
-    "polyspan.parts.KernelSubspaces": KernelSubspaces,
-    "polyspan.parts.LowRankUnion": LowRankUnion,
-    "polyspan.parts.Margin": Margin,
-    "polyspan.parts.Memory": Memory,
-    "polyspan.parts.Merge": Merge,
-    "polyspan.parts.NystromMap": NystromMap,
-    "polyspan.parts.Scaling": Scaling,
-    "polyspan.parts.SecondStage": SecondStage,
-    "polyspan.parts.Stream": Stream,
-    "polyspan.parts.SubspaceModel": SubspaceModel,
-    "polyspan.parts.TableModel": TableModel,
-    "sklearn.preprocessing.KernelCenterer": preprocessing.KernelCenterer,
+    _NAMES.get(kind, f"polyspan.parts.{kind.__name__}"): kind for kind in LAYOUT
 }
 _ARRAYS: dict[str, type] = {
     "numpy.ndarray": np.ndarray,
@@ -133,7 +76,7 @@ def type_name(tree: Any) -> str:
 
 def refused_types(tree: Any) -> Iterator[str]:
     """Yield the names of the types in a file's tree that are not allowed at their place."""
-    for node in _nodes(tree):
+    for node in nodes_of(tree):
         inside = type_name(node) == PIPELINE and node is not tree
         if inside or type_name(node) not in _allowed_by(node):
             yield type_name(node)
@@ -142,7 +85,7 @@ def refused_types(tree: Any) -> Iterator[str]:
 def to_file_names(tree: Any) -> list[str]:
     """Replace import paths by file names in a tree of skops; return the types without one."""
     unknown = set()
-    for node in _nodes(tree):
+    for node in nodes_of(tree):
         names = {_import_path(kind): name for name, kind in _allowed_by(node).items()}
         if type_name(node) in names:
             _rename(node, names[type_name(node)])
@@ -153,21 +96,21 @@ def to_file_names(tree: Any) -> list[str]:
 
 def to_import_paths(tree: Any) -> None:
     """Replace file names by current import paths in a tree without refused types."""
-    for node in _nodes(tree):
+    for node in nodes_of(tree):
         _rename(node, _import_path(_allowed_by(node)[type_name(node)]))
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+def nodes_of(tree: Any) -> Iterator[dict[str, Any]]:
     """Yield every node of a tree that names a type."""
     if isinstance(tree, list):
         for node in tree:
-            yield from _nodes(node)
+            yield from nodes_of(node)
     elif isinstance(tree, dict):
         below = list(tree.values())
         if "__class__" in tree or "__loader__" in tree:
             yield tree
         for node in below:
-            yield from _nodes(node)
+            yield from nodes_of(node)
 
 
 def _allowed_by(node: dict[str, Any]) -> dict[str, type]:

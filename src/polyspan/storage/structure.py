@@ -1,4 +1,11 @@
-"""Sizes that the arrays of an object share, and checks of one part after another."""
+"""What must hold between the parts of a loaded model, so that no code reads outside an array.
+
+A file may be forged: it names only allowed types, but its numbers may be anything. Compiled loops
+do not check an index, and a size decides how much memory is taken. So types, shapes and bounds are
+compared once, when a model is loaded; each array is read about once. `parts.py` and `estimators.py`
+say of each type what must hold: by rules such as ``floats("counts weights", "subspaces")``, two
+arrays with one number for each subspace, and by functions where no rule can say it.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +23,8 @@ from polyspan.base.private_sklearn import validate_parameter_constraints
 TWISTER_NUMBERS = 624
 #: A size: a number, the name of one that several arrays share, or None for any.
 Size = int | str | None
+#: What is checked of an object, with the sizes that it shares.
+Rule = Callable[[Any, "Shapes"], None]
 
 
 class StructureError(ValueError):
@@ -35,9 +44,7 @@ class Shapes:
         Sizes that are known already.
     """
 
-    def __init__(
-        self, where: str, checks: Mapping[type, Callable[[Any, Shapes], None]], **sizes: int
-    ) -> None:
+    def __init__(self, where: str, checks: Mapping[type, Sequence[Rule]], **sizes: int) -> None:
         self.where, self._checks, self.sizes = where, checks, dict(sizes)
 
     def run(self, one: Any) -> None:
@@ -48,7 +55,8 @@ class Shapes:
             raise StructureError(f"{self.where} hides {hidden[0]!r} of its class")
         if isinstance(one, BaseEstimator):
             check_estimator_parameters(one)
-        self._checks[type(one)](one, self)
+        for rule in self._checks[type(one)]:
+            rule(one, self)
 
     def part(self, name: str, one: Any, *kinds: type, **sizes: int) -> Shapes:
         """Check an object inside, which must be of one of these types; return its sizes."""
@@ -189,3 +197,66 @@ def hidden_names(one: Any, known: Sequence[str]) -> list[str]:
     kind = type(one)
     parameters = kind._get_param_names() if hasattr(kind, "_get_param_names") else []
     return [name for name in vars(one) if hasattr(kind, name) and name not in (*known, *parameters)]
+
+
+def _rule(check: Callable[..., Any]) -> Callable[..., Rule]:
+    """Turn a method of `Shapes` into rules for attributes, whose names stand in one text."""
+
+    def rule(names: str, *about: Any, optional: bool = False, **options: Any) -> Rule:
+        def checked(one: Any, see: Shapes) -> None:
+            for name in names.split():
+                value = getattr(one, name, None)
+                if value is not None or not optional:
+                    check(see, name, value, *about, **options)
+
+        return checked
+
+    return rule
+
+
+floats, ints, flags, words = (
+    _rule(check) for check in (Shapes.floats, Shapes.ints, Shapes.flags, Shapes.words)
+)
+numbers, wholes, texts, same = (
+    _rule(check) for check in (Shapes.number, Shapes.whole, Shapes.text, Shapes.same)
+)
+
+
+def part(name: str, *kinds: type, optional: bool = False, gives: str = "", **sizes: str) -> Rule:
+    """Return the rule for an object inside.
+
+    Its sizes are those of the object around it, by their names there; `gives` names one that is
+    known only inside.
+    """
+
+    def checked(one: Any, see: Shapes) -> None:
+        value = getattr(one, name, None)
+        if value is None and optional:
+            return
+        known = {inner: see[outer] for inner, outer in sizes.items()}
+        inside = see.part(name, value, *kinds, **known)
+        if gives:
+            see.sizes[gives] = inside[gives]
+
+    return checked
+
+
+def parts(name: str, n: Size, kind: type, **sizes: str) -> Rule:
+    """Return the rule for a tuple or list of objects of one type."""
+
+    def checked(one: Any, see: Shapes) -> None:
+        known = {inner: see[outer] for inner, outer in sizes.items()}
+        see.parts(name, getattr(one, name, None), n, kind, **known)
+
+    return checked
+
+
+def nonempty(names: str) -> Rule:
+    """Return the rule for arrays that must have an entry."""
+
+    def checked(one: Any, see: Shapes) -> None:
+        for name in names.split():
+            if not len(getattr(one, name)):
+                raise StructureError(f"{name} of {see.where} is empty")
+
+    return checked
