@@ -7,7 +7,7 @@ import pytest
 
 from polyspan import SubspaceClustering
 from polyspan.clustering.consensus import Member
-from polyspan.clustering.verdict import NO_SUBSPACES, complaints, fewer_clusters, verdict
+from polyspan.clustering.summary import NO_SUBSPACES, complaints, fewer_clusters, verdict
 
 
 def union(n_subspaces=3, n=20, m=20, dim=2):

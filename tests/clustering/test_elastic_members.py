@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from polyspan.clustering.consensus import Member, rand_index
-from polyspan.clustering.coordinates import Coordinates
-from polyspan.clustering.elastic_members import (
+from polyspan.clustering.consensus import (
+    Member,
     angles_suffice,
     association,
     best_associated,
     elastic_choice,
     elastic_nets_fit,
+    rand_index,
 )
+from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.graphs import elastic_net_graphs
 
 LABELS = np.repeat([0, 1], 15)

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from polyspan.clustering import SubspaceClustering
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.plotting import panels, partition, plot_partition
+from polyspan.plotting import panels, plot_partition, results
 
 DATA = make_union_of_subspaces(
     (30, 20), n_features=12, subspace_dim=2, spread=0.9, noise=0.05, random_state=0
@@ -74,7 +74,7 @@ def test_samples_on_their_leading_coordinates():
     offsets = np.asarray(points.get_offsets())
     U, S, _ = np.linalg.svd(DATA.X, full_matrices=False)
     np.testing.assert_allclose(np.abs(offsets), np.abs(U[:, :2] * S[:2]), atol=1e-6)
-    unsure = MODEL.confidence_ < partition.UNSURE
+    unsure = MODEL.confidence_ < results.UNSURE
     assert len(ax.collections) == 1 + unsure.any()
 
 

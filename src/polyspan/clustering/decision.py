@@ -13,12 +13,14 @@ from polyspan.clustering.consensus import (
     CLEAR_GAP,
     Member,
     agreement,
+    angles_suffice,
     consensus,
     contradiction,
+    elastic_choice,
+    elastic_nets_fit,
     rand_index,
 )
 from polyspan.clustering.coordinates import Coordinates
-from polyspan.clustering.elastic_members import angles_suffice, elastic_choice, elastic_nets_fit
 from polyspan.clustering.graphs import few_directions
 from polyspan.linear import MiCUSaL
 

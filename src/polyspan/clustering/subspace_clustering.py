@@ -31,8 +31,7 @@ from polyspan.clustering.graphs import (
     member_graphs,
     most_members,
 )
-from polyspan.clustering.summary import summarise
-from polyspan.clustering.verdict import UNSURE, complaints, verdict
+from polyspan.clustering.summary import UNSURE, complaints, summarise, verdict
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.looking import noise_variance
 

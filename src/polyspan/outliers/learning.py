@@ -10,7 +10,15 @@ import numpy as np
 from sklearn.impute import KNNImputer
 
 from polyspan.base.private_sklearn import plain_settings
-from polyspan.outliers.members import Member, learn_member, numbers_for
+from polyspan.mixture._solve.gaussians import Gaussians
+from polyspan.outliers.members import (
+    Member,
+    column_surprises,
+    entry_factor,
+    learn_member,
+    numbers_for,
+    surprise,
+)
 from polyspan.tables.mixture_fill import Scaling
 
 # New rows are judged by members that each learn from all folds of the training rows but one.
@@ -96,23 +104,25 @@ class Ensemble:
 
     def judge(self, X: np.ndarray, T: np.ndarray) -> np.ndarray:
         """Return how surprising rows are; 1 for a usual row. T are the standardised rows X."""
-        weights = self.weights(X)
-        total = np.zeros(len(T))
-        for own, members in zip(weights, self.sets, strict=True):
-            rows = np.flatnonzero(own)
-            for member in members if len(rows) else ():
-                total[rows] += own[rows] / len(members) * member.judge(T[rows])
-        return total
+        return self._averaged(surprise, X, T, np.zeros(len(T)))
 
     def judge_columns(self, X: np.ndarray, T: np.ndarray) -> np.ndarray:
         """Return the parts of the columns, whose sum is that of `judge`."""
-        weights = self.weights(X)
-        total = np.zeros(T.shape)
+        return self._averaged(column_surprises, X, T, np.zeros(T.shape))
+
+    def _averaged(
+        self,
+        judge: Callable[[np.ndarray, Gaussians], np.ndarray],
+        X: np.ndarray,
+        T: np.ndarray,
+        total: np.ndarray,
+    ) -> np.ndarray:
+        weights = self.weights(X) * entry_factor(T)
         for own, members in zip(weights, self.sets, strict=True):
             rows = np.flatnonzero(own)
             for member in members if len(rows) else ():
-                part = member.judge_columns(T[rows])
-                total[rows] += (own[rows] / len(members))[:, None] * part
+                share = own[rows] / (len(members) * member.unit)
+                total[rows] += (share * judge(T[rows], member.gaussians).T).T
         return total
 
 

@@ -60,17 +60,6 @@ class Member:
         """The mixture."""
         return Gaussians(self.log_weights, self.means, self.bases, self.variances, self.noise)
 
-    def judge(self, X: np.ndarray) -> np.ndarray:
-        """Return how surprising rows are; 1 for a usual row."""
-        return np.asarray(surprise(X, self.gaussians) * self._factor(X))
-
-    def judge_columns(self, X: np.ndarray) -> np.ndarray:
-        """Return the parts of the columns, whose sum is that of `judge`."""
-        return np.asarray(column_surprises(X, self.gaussians) * self._factor(X)[:, None])
-
-    def _factor(self, X: np.ndarray) -> np.ndarray:
-        return entry_factor(X) / self.unit
-
 
 def entry_factor(X: np.ndarray) -> np.ndarray:
     """Return m/|o| of every row: a sum over its o observed entries becomes one over all."""

@@ -1,8 +1,7 @@
 """Figures of fitted models and results: `pip install "polyspan[plot]"`."""
 
-from polyspan.plotting.comparison import plot_comparison, plot_size_choice
 from polyspan.plotting.directions import plot_basis_images, plot_loadings
-from polyspan.plotting.partition import plot_partition
+from polyspan.plotting.results import plot_comparison, plot_partition, plot_size_choice
 from polyspan.plotting.samples import plot_residuals, plot_samples
 from polyspan.plotting.subspaces import plot_subspaces
 

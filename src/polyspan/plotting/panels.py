@@ -13,7 +13,9 @@ from polyspan.base.optional import import_optional
 MOST_POINTS = 5000
 
 
-def panels(axes: Any, n: int, n_columns: int, size: tuple[float, float], what: str) -> Any:
+def panels(
+    axes: Any, n: int, n_columns: int, size: tuple[float, float], what: str, **options: Any
+) -> Any:
     """Return n axes: those given, or new ones in a grid of so many columns.
 
     Parameters
@@ -23,6 +25,8 @@ def panels(axes: Any, n: int, n_columns: int, size: tuple[float, float], what: s
         Of one new panel, in inches.
     what : str
         What the number of axes depends on, for the error where it is wrong.
+    **options
+        Of matplotlib's `subplots`.
     """
     if axes is None:
         plt = import_optional("matplotlib.pyplot", "a figure")
@@ -30,7 +34,7 @@ def panels(axes: Any, n: int, n_columns: int, size: tuple[float, float], what: s
         n_rows = -(-n // n_columns)
         figsize = (size[0] * n_columns, size[1] * n_rows)
         _, grid = plt.subplots(
-            n_rows, n_columns, figsize=figsize, squeeze=False, layout="constrained"
+            n_rows, n_columns, figsize=figsize, squeeze=False, layout="constrained", **options
         )
         for unused in grid.ravel()[n:]:
             unused.remove()
@@ -44,6 +48,12 @@ def panels(axes: Any, n: int, n_columns: int, size: tuple[float, float], what: s
 def flat(axes: Any) -> list[Any]:
     """Return axes of any layout as a list."""
     return list(np.asarray(axes, dtype=object).ravel())
+
+
+def say(ax: Any, why: str) -> None:
+    """Write why there is nothing to draw."""
+    ax.text(0.5, 0.5, why, ha="center", transform=ax.transAxes)
+    ax.set_axis_off()
 
 
 def thinned(n: int) -> np.ndarray:

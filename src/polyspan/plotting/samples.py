@@ -14,7 +14,7 @@ from polyspan.linear.portrait import (
     principal_axes,
     unsure_samples,
 )
-from polyspan.plotting.panels import colour_key, colours, flat, panels, thinned
+from polyspan.plotting.panels import colour_key, colours, flat, panels, say, thinned
 
 #: Beyond so many subspaces their sizes are not written below them.
 MOST_SIZED = 12
@@ -66,8 +66,7 @@ def plot_samples(model: Any, X: Any, axes: Any = None) -> Any:
         own = shown[portrait.labels[shown] == p]
         ax.set_title(f"subspace {p}: {(portrait.labels == p).sum()} samples", fontsize="medium")
         if dims[p] == 0:
-            ax.text(0.5, 0.5, "dimension 0: a point", ha="center", transform=ax.transAxes)
-            ax.set_axis_off()
+            say(ax, "dimension 0: a point")
             continue
         turned = portrait.coordinates[own] @ found.turns[p]
         second = turned[:, 1] if dims[p] > 1 else np.sqrt(portrait.residuals[own])
@@ -143,10 +142,7 @@ def plot_residuals(model: Any, X: Any, axes: Any = None) -> Any:
     left, right = flat(axes)
     _draw_boxes(left, own, labels, n_subspaces)
     if n_subspaces == 1:
-        right.text(
-            0.5, 0.5, "one subspace: there is no other", ha="center", transform=right.transAxes
-        )
-        right.set_axis_off()
+        say(right, "one subspace: there is no other")
         return axes
     distances[np.arange(len(labels)), labels] = np.inf
     _draw_pairs(right, own, distances.min(axis=1), labels, n_subspaces)

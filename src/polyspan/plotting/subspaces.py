@@ -15,7 +15,7 @@ from polyspan.linear.portrait import (
     extreme_angles,
     principal_axes,
 )
-from polyspan.plotting.panels import colour_key, colours, flat, panels
+from polyspan.plotting.panels import colour_key, colours, flat, panels, say
 
 #: Beyond so many subspaces the numbers are not written into the matrix.
 MOST_NUMBERED = 15
@@ -89,8 +89,7 @@ def _draw_matrix(ax: Any, model: Any) -> None:
         title, label = "above: smallest angle; below: largest angle", "degrees"
     if not np.isfinite(values).any():
         why = "one subspace: there is no other" if n == 1 else "points have no angles"
-        ax.text(0.5, 0.5, why, ha="center", transform=ax.transAxes)
-        ax.set_axis_off()
+        say(ax, why)
         return
     image = ax.imshow(values, vmin=0.0, vmax=most, cmap="viridis")
     ax.set(title=title, xlabel="subspace", ylabel="subspace")

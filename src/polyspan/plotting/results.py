@@ -1,4 +1,4 @@
-"""A figure of a fitted `SubspaceClustering`: where its labels come from, and how sure they are."""
+"""Figures of results: of `SubspaceClustering`, how sure it is; of `compare` and `choose_size`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from polyspan.base.arrays import to_numpy
 from polyspan.base.inputs import naming_columns, plain_numbers
 from polyspan.base.private_sklearn import plain_settings
-from polyspan.plotting.panels import flat, panels, thinned
+from polyspan.model_selection import SizeChoice
+from polyspan.plotting.panels import flat, panels, say, thinned
 
 #: Samples of lower confidence get a ring.
 UNSURE = 0.5
 #: Beyond so many clusters their sizes are not written below them.
 MOST_SIZED = 15
+NOTHING = "no graphs: nothing was compared"
 
 
 def plot_partition(model: Any, X: Any = None, axes: Any = None) -> Any:
@@ -87,7 +89,7 @@ def _draw_spectra(ax: Any, model: Any) -> None:
     members, n_clusters = model.members_, model.n_clusters_
     ax.set(xlabel="eigenvalue", ylabel="value", title="spectra of the graphs")
     if not len(members["gap"]):
-        _say_nothing(ax)
+        say(ax, NOTHING)
         return
     weights = members["weight"] / max(float(members["weight"].max()), 1e-12)
     best = int(np.argmax(members["gap"]))
@@ -109,7 +111,7 @@ def _draw_agreement(ax: Any, model: Any) -> None:
     members = model.members_
     ax.set(title="agreement of the graphs")
     if not len(members["gap"]):
-        _say_nothing(ax)
+        say(ax, NOTHING)
         return
     names, labels = [str(name) for name in members["graph"]], list(members["labels"])
     # Of many samples some are clustered, and only these have labels of graphs.
@@ -180,7 +182,90 @@ def _leading_coordinates(model: Any, X: Any) -> np.ndarray:
     return found
 
 
-def _say_nothing(ax: Any) -> None:
-    """Write that there is nothing to draw."""
-    ax.text(0.5, 0.5, "no graphs: nothing was compared", ha="center", transform=ax.transAxes)
-    ax.set_axis_off()
+def plot_comparison(comparison: Any, axes: Any = None) -> Any:
+    """Plot what `compare` measured: one panel per measure, one bar per method.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The result of `compare`.
+    axes : as many matplotlib axes as there are measures, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    array of matplotlib axes
+        One per measure. A method that failed, or that a measure does not apply to, has no bar.
+    """
+    measures = comparison.measures
+    n = len(measures)
+    size = (2.6 + 2.0 / n, 1.0 + 0.3 * len(comparison.rows))
+    axes = panels(axes, n, n, size, "one per measure", sharey=True)
+    names = [row["method"] for row in comparison.rows]
+    places = range(len(names))
+    for ax, measure in zip(axes, measures, strict=True):
+        values = [row[measure] for row in comparison.rows]
+        ax.barh(places, [0.0 if value is None else value for value in values])
+        for place, value in zip(places, values, strict=True):
+            ax.text(value or 0.0, place, "–" if value is None else f" {value:.3g}", va="center")
+        ax.set(xlabel=measure.replace("_", " "), yticks=list(places), yticklabels=names)
+        ax.margins(x=0.25)
+    # One call is enough: the panels share this axis.
+    axes[0].invert_yaxis()
+    return axes
+
+
+def plot_size_choice(choice: SizeChoice, axes: Any = None) -> Any:
+    """Plot what `choose_size` tried: BIC by dimension, held-out error by number of subspaces.
+
+    Parameters
+    ----------
+    choice : SizeChoice
+        The result of `choose_size`.
+    axes : two matplotlib axes, default=None
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    array of two matplotlib axes
+        1. BIC by dimension, a line for every number of subspaces that was tried with it.
+        2. Squared error of hidden entries by number of subspaces, with standard errors, at the
+           chosen dimension. Dotted lines mark the choice.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from polyspan.datasets import make_union_of_subspaces
+    >>> from polyspan.model_selection import choose_size
+    >>> from polyspan.plotting import plot_size_choice
+    >>> data = make_union_of_subspaces((40, 40), n_features=15, subspace_dim=2, spread=0.5,
+    ...                                random_state=0)
+    >>> axes = plot_size_choice(choose_size(data.X, 3, 4, random_state=0))
+    >>> axes[0].get_xlabel()
+    'dimension of the subspaces'
+    """
+    axes = panels(axes, 2, 2, (4.5, 3.2), "BIC, and errors")
+    left, right = flat(axes)
+    rounds = sorted({int(row["n_subspaces"]) for row in choice.table if row["step"] == "dimension"})
+    for n_subspaces in rounds:
+        found = _columns(choice, step="dimension", n_subspaces=n_subspaces)
+        left.plot(
+            found["subspace_dim"], found["value"], marker="o", label=f"{n_subspaces} subspaces"
+        )
+    left.axvline(choice.subspace_dim, color="gray", linestyle=":")
+    left.set(xlabel="dimension of the subspaces", ylabel="BIC")
+    left.legend()
+    found = _columns(choice, step="number", subspace_dim=choice.subspace_dim)
+    right.errorbar(
+        found["n_subspaces"], found["value"], yerr=found["standard_error"], marker="o", capsize=3
+    )
+    right.axvline(choice.n_subspaces, color="gray", linestyle=":")
+    right.set(xlabel="number of subspaces", ylabel="squared error of hidden entries")
+    return axes
+
+
+def _columns(choice: SizeChoice, **wanted: Any) -> dict[str, list[Any]]:
+    """Return the columns of the table, restricted to the rows with the wanted values."""
+    rows = [row for row in choice.table if wanted.items() <= row.items()]
+    return {name: [row[name] for row in rows] for name in choice.table[0]}
