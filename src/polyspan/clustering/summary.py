@@ -191,7 +191,8 @@ def summarise(model: Any) -> Summary:
     if contradiction > MOSTLY:
         facts["Contradiction"] = f"graphs with {contradiction:.0%} of the weight disagree"
         meaning, advice = (
-            "Most graphs contradict the labels, so these are probably wrong.",
+            f"Graphs with {contradiction:.0%} of the weight contradict the labels, so these are "
+            "probably wrong.",
             ("compare with k-means or a Gaussian mixture."),
         )
     elif is_open:
