@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from learned_arrays import learned_arrays
 from polyspan.images.cascade import Cascade, passed, rounds_for
 from polyspan.images.groups import LEVELS, STRONG
 from polyspan.images.patches import Grid
@@ -248,7 +249,7 @@ def main() -> None:
         stages = learn_level(level, learned, crops)
         learned = Learned(learned.prior, (*learned.levels, level), (*learned.stages, stages))
         print(level, [round(stage.calibration, 3) for stage in stages], flush=True)
-    arrays: dict[str, Any] = learned.arrays()
+    arrays: dict[str, Any] = learned_arrays(learned)
     np.savez_compressed(arguments.out, **arrays)
     print(f"{arguments.out.stat().st_size / 1e6:.1f} MB")
 

@@ -12,6 +12,7 @@ from polyspan.images.cascade import ROUNDS
 from polyspan.images.prior import PatchPrior
 from polyspan.images.stages import FILE, Learned, Stage, learned
 from support import noisy_picture
+from tools.learned_arrays import learned_arrays
 
 
 def made():
@@ -32,7 +33,7 @@ def made():
 
 def test_arrays_hold_everything():
     before = made()
-    after = Learned.of(before.arrays())
+    after = Learned.of(learned_arrays(before))
     assert after.levels == before.levels
     assert_allclose(after.prior.weights, before.prior.weights, rtol=1e-6)
     assert_allclose(after.prior.variances, before.prior.variances, rtol=1e-6)
@@ -45,7 +46,7 @@ def test_arrays_hold_everything():
             assert np.all(np.abs(a.maps - b.maps) <= 1.001 * most)
             assert_allclose(b.errors, a.errors, rtol=1e-6)
             assert (b.sharpness, b.calibration) == (a.sharpness, a.calibration)
-    again = Learned.of(after.arrays())
+    again = Learned.of(learned_arrays(after))
     assert_allclose(again.stages[1][1].maps, after.stages[1][1].maps, rtol=1e-6)
 
 

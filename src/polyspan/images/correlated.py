@@ -47,8 +47,11 @@ SOFT_LEVEL, EVEN, SOFT_RATIO, BROAD = 6.0, 3.0, 0.1, 0.1
 LEAST_VARIANCE = 1e-3
 
 
-def _blocks(plane: Array, most: int) -> np.ndarray:
-    """Return blocks of 16×16 pixels from all over a plane, without saturated pixels."""
+def _power(plane: Array, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the power of blocks of 16×16 pixels without saturated ones, and orders of frequencies.
+
+    Blocks are from all over the plane. The shapes are (n_blocks, 16, 16) and (16, 16).
+    """
     side = min(SIDE, *plane.shape)
     small, step = mosaic(plane, side, max(STEP, step_for(plane.shape, side, most)))
     plane = to_numpy(small)
@@ -59,15 +62,13 @@ def _blocks(plane: Array, most: int) -> np.ndarray:
         views = np.lib.stride_tricks.sliding_window_view(bad, (side, side))[::step, ::step]
         good = ~views.any(axis=(2, 3)).ravel()
         blocks = blocks[good] if good.sum() >= LEAST_FLAT else blocks
-    return blocks
+    power = dctn(blocks.astype(np.float32), axes=(1, 2), norm="ortho") ** 2
+    return power, np.add.outer(np.arange(side), np.arange(side))
 
 
 def noise_spectrum(plane: Array) -> np.ndarray:
     """Return the variance of the noise at 16×16 spatial frequencies, from flat blocks."""
-    blocks = _blocks(plane, MOST_BLOCKS)
-    side = blocks.shape[1]
-    power = dctn(blocks.astype(np.float32), axes=(1, 2), norm="ortho") ** 2
-    order = np.add.outer(np.arange(side), np.arange(side))
+    power, order = _power(plane, MOST_BLOCKS)
     rough = power[:, (order > 0) & (order <= DEGREE)].sum(axis=1)
     count = max(min(LEAST_FLAT, len(rough)), int(FLAT_FRACTION * len(rough)))
     flat = power[np.argsort(rough)[:count]].astype(np.float64)
@@ -126,9 +127,7 @@ def is_soft(plane: Array) -> bool:
     span = float(namespace(plane).max(plane) - namespace(plane).min(plane))
     if min(plane.shape) < LEAST_SIDE or span == 0:
         return False
-    blocks = _blocks(plane, SOFT_BLOCKS)
-    power = dctn(blocks.astype(np.float32), axes=(1, 2), norm="ortho") ** 2
-    order = np.add.outer(np.arange(SIDE), np.arange(SIDE))
+    power, order = _power(plane, SOFT_BLOCKS)
     detail = power[:, (order >= DETAIL[0]) & (order <= DETAIL[1])]
     energy = detail.mean(axis=1)
     least, quarter = np.quantile(energy, SOFT_QUANTILES)

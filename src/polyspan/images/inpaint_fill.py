@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from polyspan.base.progress import Share
 from polyspan.images.inpaint_groups import Round, fill_groups
 from polyspan.images.interpolation import guess_from_other_channels, interpolate
 from polyspan.images.mixtures import PatchModel, Preset
@@ -92,33 +93,27 @@ class Filler:
         self._models: list[PatchModel] = []
         self._n_jobs = n_jobs
 
-    def n_ticks(self, planes: np.ndarray) -> int:
-        """Return the number of steps of a progress bar."""
-        n_planes, height, _ = planes.shape
-        steps = sum(one.n_bands(height) for one in self._rounds) + 1
-        if self._mixture is not None:
-            steps += n_planes * (self._canvas(planes[0]).n_bands + 1)
-        return steps
-
     def blended(
         self,
         planes: np.ndarray,
         missing: np.ndarray,
         rng: np.random.RandomState,
-        tick: Callable[[], None],
+        share: Share | None = None,
     ) -> np.ndarray:
         """Return the planes filled: a mean of smooth interpolation and of groups."""
+        step = (share or Share()).of(2 + len(self._rounds))
         smooth = _smooth(planes, missing)
         if self._mixture is not None:
-            self._learn(planes, smooth, missing, rng, tick)
-        groups = self._by_groups(planes, smooth, missing, tick)
+            self._learn(planes, smooth, missing, rng)
+        step.ticks(1)()
+        groups = self._by_groups(planes, smooth, missing, step)
 
         def both(part: np.ndarray, holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             start = _smooth(part, holes)
             return start, self._by_groups(part, start, holes)
 
         weights = blend_weights(planes, missing, both, rng)[:, None, None]
-        tick()
+        step.ticks(1)()
         # In place, to save memory.
         groups -= smooth
         groups *= weights
@@ -137,23 +132,22 @@ class Filler:
         smooth: np.ndarray,
         missing: np.ndarray,
         rng: np.random.RandomState,
-        tick: Callable[[], None],
     ) -> None:
-        for plane, guess, holes in _with_holes(planes, smooth, missing):
+        every = np.broadcast_to(missing, planes.shape)
+        for plane, guess, holes in zip(planes, smooth, every, strict=True):
             model = self._model
             if model is None:
                 assert self._mixture is not None
                 incomplete = np.where(holes, np.float32(np.nan), plane)
                 model = PatchModel.of(learned_mixture(guess, incomplete, self._mixture, rng))
             self._models.append(model)
-            tick()
 
     def _by_groups(
         self,
         planes: np.ndarray,
         smooth: np.ndarray,
         missing: np.ndarray,
-        tick: Callable[[], None] = lambda: None,
+        share: Share | None = None,
     ) -> np.ndarray:
         start = smooth
         if len(missing) > 1:
@@ -164,15 +158,9 @@ class Filler:
                 planes, start, np.broadcast_to(missing, planes.shape), self._models, strict=True
             ):
                 canvas = self._canvas(np.where(holes, np.float32(np.nan), plane))
-                found = expected_plane(canvas, model, tick)
+                found = expected_plane(canvas, model)
                 out[:] = np.where(np.isnan(found) | ~holes, out, found)
-        return fill_groups(start, missing, self._rounds, self._n_jobs, tick)
-
-
-def _with_holes(
-    planes: np.ndarray, smooth: np.ndarray, missing: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    return zip(planes, smooth, np.broadcast_to(missing, planes.shape), strict=True)
+        return fill_groups(start, missing, self._rounds, self._n_jobs, share)
 
 
 def _smooth(planes: np.ndarray, missing: np.ndarray) -> np.ndarray:
@@ -202,9 +190,7 @@ def learned_mixture(
     return model
 
 
-def expected_plane(
-    canvas: Canvas, model: PatchModel, tick: Callable[[], None] = lambda: None
-) -> np.ndarray:
+def expected_plane(canvas: Canvas, model: PatchModel) -> np.ndarray:
     """Return the expectation of missing pixels; NaN where no incomplete patch is."""
     for top, patches in canvas.bands():
         # Complete patches get the weight 0.
@@ -216,7 +202,6 @@ def expected_plane(
             patches[rows] = np.where(np.isnan(incomplete), expected, incomplete)
             weights[rows] = 1.0
         canvas.add(top, patches, weights)
-        tick()
     return canvas.mean()
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
-from polyspan.images.groups import BAND_ROWS, corners
+from polyspan.base.progress import Share
+from polyspan.images.groups import BAND_ROWS, LEVELS, corners
 
 #: Weight of an estimate is one over its variance plus this, in squares of the range.
 LEAST_VARIANCE = 1e-4
-#: Levels of a picture between its darkest and brightest pixel.
-LEVELS = 255
 
 
 @dataclass(frozen=True)
@@ -32,21 +30,13 @@ class Round:
     radius: int = 12
     """How far away similar patches are looked for, in pixels."""
 
-    def tops(self, height: int) -> np.ndarray:
-        """Return the first rows of the reference patches."""
-        return corners(height - min(self.side, height), self.step)
-
-    def n_bands(self, height: int) -> int:
-        """Return the number of bands of a picture."""
-        return -(-len(self.tops(height)) // BAND_ROWS)
-
 
 def fill_groups(
     planes: np.ndarray,
     missing: np.ndarray,
     rounds: tuple[Round, ...],
     n_jobs: int | None = None,
-    tick: Callable[[], None] = lambda: None,
+    share: Share | None = None,
 ) -> np.ndarray:
     """Improve the missing pixels of planes by groups of similar patches.
 
@@ -61,6 +51,8 @@ def fill_groups(
     missing : array of shape (1, height, width) or (n_planes, height, width)
         One mask: the planes are filled one by one. A mask for each: all of them together, so that
         what one plane has tells about the others.
+    share : Share, default=None
+        That of one round.
 
     Returns
     -------
@@ -72,12 +64,10 @@ def fill_groups(
     scale = value_range(planes, missing)
     for one in rounds:
         if scale > 0:
-            planes = _one_round(planes, missing, scale, one, n_jobs, tick)
-        else:
-            # Every plane is constant, and so is its first guess.
+            planes = _one_round(planes, missing, scale, one, n_jobs, share or Share())
+        else:  # every plane is constant, and so is its first guess
             planes = planes.copy()
-            for _ in range(one.n_bands(planes.shape[1])):
-                tick()
+            (share or Share()).ticks(1)()
     return planes
 
 
@@ -95,7 +85,7 @@ def _one_round(
     scale: float,
     one: Round,
     n_jobs: int | None,
-    tick: Callable[[], None],
+    share: Share,
 ) -> np.ndarray:
     """Return the planes with new values in their missing pixels."""
     # Imported here: numba is needed by what it compiles alone.
@@ -119,12 +109,13 @@ def _one_round(
         )  # fmt: skip
         return first, sums
 
-    tops = one.tops(height)
+    tops = corners(height - min(one.side, height), one.step)
     bands = [tops[start : start + BAND_ROWS] for start in range(0, len(tops), BAND_ROWS)]
     # Rows above the next band are complete, and the sums of those below are carried to it: memory
     # for sums of one band.
     ends = [rows[0] for rows in bands[1:]] + [height]
     out, carried = planes.copy(), np.zeros((2, n_planes, 0, width), dtype=np.float32)
+    tick = share.ticks(len(bands))
     run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     for (first, sums), end in zip(run(delayed(band)(rows) for rows in bands), ends, strict=True):
         sums[:, :, : carried.shape[2]] += carried

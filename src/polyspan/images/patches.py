@@ -185,11 +185,6 @@ class Canvas:
         self._shape = plane.shape
         self.total, self.weight = np.zeros((2, *slices.shape), dtype=np.float32)
 
-    @property
-    def n_bands(self) -> int:
-        """Number of bands, each of which holds some rows of blocks."""
-        return -(-len(self._top) // self._band)
-
     def bands(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield (top corners, blocks as rows) until the plane is covered."""
         for start in range(0, len(self._top), self._band):

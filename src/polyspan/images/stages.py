@@ -20,8 +20,6 @@ from polyspan.images.prior import Classifier, PatchPrior
 
 #: The file, which `tools/learn_pictures.py` makes. Arrays of numbers alone: nothing is executed.
 FILE = "learned.npz"
-#: Largest magnitude of the integers that hold a map.
-LARGEST = 127
 #: Pixels from one patch to the next for the first estimate.
 FIRST_STEP = 2
 #: Weight of a pixel of the first estimate is one over the directions that hold it plus this.
@@ -75,26 +73,9 @@ class Learned:
         both = zip(self.stages[above - 1], self.stages[above], strict=True)
         return tuple(one.between(other, part) for one, other in both)
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return what is written to the file: maps as integers with one scale per row."""
-        out: dict[str, np.ndarray] = {
-            "weights": self.prior.weights.astype(np.float32),
-            "variances": self.prior.variances.astype(np.float32),
-            "directions": self.prior.directions.astype(np.float16),
-            "levels": np.asarray(self.levels, dtype=np.float64),
-        }
-        for number, stages in enumerate(zip(*self.stages, strict=True)):
-            maps = np.stack([stage.maps for stage in stages])
-            scales = np.maximum(np.abs(maps).max(axis=-1, keepdims=True), 1e-12) / LARGEST
-            out[f"maps{number}"] = np.rint(maps / scales).astype(np.int8)
-            out[f"scales{number}"] = scales.astype(np.float32)
-            out[f"errors{number}"] = np.stack([stage.errors for stage in stages]).astype(np.float32)
-            out[f"details{number}"] = np.array([[s.sharpness, s.calibration] for s in stages])
-        return out
-
     @classmethod
     def of(cls, arrays: Any) -> Learned:
-        """Return what such arrays hold."""
+        """Return what the arrays of the file hold: maps are integers with one scale per row."""
         prior = PatchPrior(
             arrays["weights"], arrays["variances"], arrays["directions"].astype(np.float32)
         )
