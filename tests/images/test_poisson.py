@@ -7,8 +7,13 @@ from scipy.ndimage import gaussian_filter
 from sklearn.datasets import load_sample_image
 
 from polyspan.images import denoise_image
-from polyspan.images.growth import fit_growth, noise_levels
-from polyspan.images.poisson import Stabiliser, denoise_poisson, estimate_stabiliser
+from polyspan.images.poisson import (
+    Stabiliser,
+    denoise_poisson,
+    estimate_stabiliser,
+    fit_growth,
+    noise_levels,
+)
 
 GRAY = load_sample_image("china.jpg")[:220, :220].mean(axis=2)
 GRAY = GRAY / GRAY.mean()

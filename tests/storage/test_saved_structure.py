@@ -22,7 +22,7 @@ from polyspan.storage import saved_types
 from polyspan.storage.estimators import CHECKS, check_structure
 from polyspan.storage.models import ModelFileError, model_bytes
 from polyspan.storage.structure import Shapes, StructureError
-from polyspan.tables.column_types import ColumnType
+from polyspan.tables.columns import ColumnType
 from polyspan.tables.donors import Donors
 from polyspan.tables.encoding import Column, Encoding
 from polyspan.tables.forests import Forest

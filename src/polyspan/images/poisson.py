@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm, poisson
 
-from polyspan.images.growth import fit_growth, noise_levels
 from polyspan.images.mixtures import check_picture_size
+from polyspan.images.noise import (
+    LARGE,
+    MOST_PATCHES,
+    cosine_parts,
+    saturated,
+    step_for,
+    trimmed_mean,
+)
 from polyspan.images.planes import axes_first, check_image
 from polyspan.images.units import check_counts
 
@@ -23,6 +30,15 @@ TABLE_TO, TABLE_SIZE = 400.0, 600
 FAR_BELOW = 4.0
 # Points and width, in standard deviations, of the quadrature over the noise of reading out.
 _NODES, _WIDTH = 161, 6.0
+# Patches are sorted into at most so many classes of brightness, of at least so many patches.
+N_CLASSES, LEAST_PATCHES, FEW_CLASSES = 12, 2500, 4
+# The noise of a class is measured on this fraction of its patches, the flattest ones.
+FLAT_FRACTION, LEAST_FLAT = 0.05, 150
+# Texture makes variances too large, never too small: a line has this weight for points above it.
+ABOVE = 0.4
+# An intercept is believed if it makes the sum of deviations smaller by this factor.
+CLEARLY_BETTER = 0.8
+_ROUNDS = 60
 
 
 @dataclass(frozen=True)
@@ -113,6 +129,71 @@ def _table(read: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return at, means - at**2 / 4, np.gradient(means, at)
 
 
+def noise_levels(plane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return means of classes of patches, equally many in each, and variances of their noise."""
+    step = step_for(plane.shape, LARGE[0], MOST_PATCHES)
+    bright, rough, fine = cosine_parts(plane, saturated(plane, dark=False), step)
+    order = np.argsort(bright)
+    # A line with an intercept needs a few classes, which a small picture hardly fills.
+    n = int(np.clip(len(order) // LEAST_PATCHES, FEW_CLASSES, N_CLASSES))
+    n = max(1, min(n, len(order) // LEAST_FLAT))
+    means, variances = [], []
+    for members in np.array_split(order, n):
+        k = min(len(members), max(LEAST_FLAT, int(FLAT_FRACTION * len(members))))
+        flat = members[np.argsort(rough[members])[:k]]
+        means.append(float(bright[flat].mean()))
+        # Variances of the cosines: with so few patches, eigenvalues would spread too much.
+        variances.append(trimmed_mean((fine[flat].astype(np.float64) ** 2).mean(axis=0)))
+    # What is below is rounding.
+    least = (8 * float(np.finfo(np.float32).eps) * float(np.abs(plane).max())) ** 2
+    return np.array(means), np.where(np.array(variances) > least, variances, 0.0)
+
+
+def fit_growth(
+    means: np.ndarray, variances: np.ndarray, slope: float | None = None
+) -> tuple[float, float]:
+    """Return slope and intercept of the variance as a function of the mean.
+
+    The sum of relative deviations is smallest, where those above the line count less. The slope
+    may be known. Neither the slope nor, at the largest mean, the variance is negative.
+    """
+    scale = float(variances.mean())
+    if scale == 0:
+        # Counts so few that the flattest patches hold none.
+        return slope or 0.0, 0.0
+    weights = 1.0 / np.maximum(variances, 0.05 * scale)
+    rows = np.stack([means, np.ones_like(means)], axis=1)
+    if slope is not None:
+        _, intercept = _line(rows[:, 1:], variances - slope * means, weights)
+        rest = intercept[0]
+        without, _ = _deviation(variances - slope * means, weights)
+        with_it, _ = _deviation(variances - slope * means - rest, weights)
+        return slope, float(rest) if with_it < CLEARLY_BETTER * without else 0.0
+    cost_through, through = _line(rows[:, :1], variances, weights)
+    cost, free = _line(rows, variances, weights)
+    if len(means) >= FEW_CLASSES and cost < CLEARLY_BETTER * cost_through and free[0] > 0:
+        return float(free[0]), float(free[1])
+    return float(max(through[0], 0.0)), 0.0
+
+
+def _deviation(residuals: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the sum of deviations, and what each counts."""
+    sided = weights * np.where(residuals > 0, ABOVE, 1 - ABOVE)
+    return float((sided * np.abs(residuals)).sum()), sided
+
+
+def _line(rows: np.ndarray, values: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the least sum of deviations and its coefficients, by reweighted least squares."""
+    coefs = np.linalg.lstsq(rows, values, rcond=None)[0]
+    for _ in range(_ROUNDS):
+        residuals = values - rows @ coefs
+        _, sided = _deviation(residuals, weights)
+        # Deviations are as good as none below a hundredth of the value.
+        root = np.sqrt(sided / np.maximum(np.abs(residuals), 0.01 / weights))
+        coefs = np.linalg.lstsq(rows * root[:, None], values * root, rcond=None)[0]
+    return _deviation(values - rows @ coefs, weights)[0], coefs
+
+
 def estimate_stabiliser(
     image: Any,
     channel_axis: int | None = None,
@@ -128,16 +209,7 @@ def estimate_stabiliser(
     gives the offset; an intercept that hardly improves the fit is taken to be zero. All channels
     share one line.
 
-    Parameters
-    ----------
-    image : array-like of shape (height, width), or with channels
-        Values as they are; integers are not divided by anything.
-    channel_axis : int or None, default=None
-        Which axis holds the channels of a colour picture; None: a gray picture.
-    gain, offset : float, default=None
-        What is known already.
-    stack_axis : int or None, default=None
-        Which axis holds the slices of a volume.
+    Parameters are those of `denoise_poisson`; `gain` and `offset` are what is known already.
     """
     pixels = _check_counts(image, channel_axis, stack_axis, gain, offset).astype(np.float64)
     moved = pixels.transpose(axes_first(pixels.ndim, channel_axis, stack_axis))
@@ -192,23 +264,9 @@ def denoise_poisson(
 ) -> Any:
     """Denoise a picture whose noise grows with its signal.
 
-    Parameters
-    ----------
-    image : array-like of shape (height, width), or with channels
-        Values as they are; integers are not divided by anything. Any values will do, zero counts
-        and counts below the offset included.
-    denoise : callable
-        ``denoise(stabilised, sigma=1.0)`` returns the picture without its white noise; where
-        `return_std` is True, that and the expected error of each pixel.
-    gain, offset, read_noise : float, default=None
-        As of `Stabiliser`. What is None is estimated, see `estimate_stabiliser`; but with a gain
-        and a read noise the offset is zero.
-    channel_axis : int or None, default=None
-        Which axis holds the channels of a colour picture; None: a gray picture.
-    stack_axis : int or None, default=None
-        Which axis holds the slices of a volume; None: a picture.
-    return_std : bool, default=False
-        Whether to return the expected error of each pixel too.
+    Parameters are those of `denoise_image`: any values will do, zero counts and counts below the
+    offset included. ``denoise(stabilised, sigma=1.0)`` returns the picture without its white noise;
+    where `return_std` is True, that and the expected error of each pixel.
 
     Returns
     -------

@@ -33,7 +33,7 @@ from polyspan.storage.structure import (
     texts,
     wholes,
 )
-from polyspan.tables.column_types import ColumnType
+from polyspan.tables.columns import ColumnType
 from polyspan.tables.components import Components
 from polyspan.tables.donors import Donors
 from polyspan.tables.encoding import Column, Encoding, Margin

@@ -8,8 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.tables.column_types import NO_TYPE, ColumnType, shared_type
-from polyspan.tables.column_values import Entries, Values, kind_of, values_of
+from polyspan.tables.columns import (
+    NO_TYPE,
+    ColumnType,
+    Entries,
+    Values,
+    kind_of,
+    plain,
+    shared_type,
+    values_of,
+)
 
 #: Text with at most so many values is a category; each must occur twice on average.
 MOST_TEXT_LEVELS = 50
@@ -82,17 +90,14 @@ class Feature:
         out = np.full(len(entries.missing), np.nan)
         if self.kind in DISCRETE:
             codes = {level: code for code, level in enumerate(self.levels)}
-            found = [_code(codes, _plain(value)) for value in entries.values()]
+            found = [_code(codes, plain(value)) for value in entries.values()]
             out[~entries.missing] = found
         elif len(entries.observed):
             measured = values_of(entries)
-            fitting = (
-                (self.kind,)
-                if self.kind in TYPES_OF["date"] + TYPES_OF["duration"]
-                else ("number", "integer", "boolean")
-            )
+            time = self.kind in ("date", "duration")
+            fitting = (self.kind,) if time else ("number", "integer", "boolean")
             if measured.kind not in fitting:
-                before = f"{self.kind}s" if len(fitting) == 1 else "numbers"
+                before = f"{self.kind}s" if time else "numbers"
                 raise ValueError(
                     f"column {self.name!r} had {before} in fit and now "
                     f"{_unfitting(entries, measured.kind, fitting)}: give {before}, or fit again"
@@ -147,7 +152,7 @@ def feature_of(entries: Entries, wanted: str | None = None) -> Feature:
             return Feature(name, "skip", reason=reason)
     _check_wanted(entries, measured, kind)
     if measured.n_distinct == 1:
-        level = _plain(entries.values()[0])
+        level = plain(entries.values()[0])
         if measured.kind in ("date", "duration"):  # the type of the column makes them one again
             level = int(measured.numbers[0])
         is_text = isinstance(level, str | bytes)
@@ -254,10 +259,10 @@ def _is_identifier(entries: Entries, measured: Values) -> bool:
 
 def _levels(entries: Entries, kind: str) -> tuple[Any, ...]:
     """Return the values of a discrete column; of a category the most frequent ones."""
-    values = [_plain(value) for value in entries.values()]
+    values = [plain(value) for value in entries.values()]
     if entries.levels is not None:  # those of the type, in its order, that occur
         seen = set(values)
-        known = [_plain(level) for level in entries.levels]
+        known = [plain(level) for level in entries.levels]
         levels = [level for level in known if level in seen]
     else:
         levels = _sorted(set(values))
@@ -287,8 +292,3 @@ def _step(kind: str, numbers: np.ndarray, entries: Entries) -> float:
     if kind == "integer":
         return 1.0
     return next((unit for unit in TIME_UNITS if (numbers % unit == 0).all()), 1.0)
-
-
-def _plain(value: Any) -> Any:
-    """Return Python's own form of a scalar of NumPy: it is equal, and can be stored in a file."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -14,7 +14,7 @@ from polyspan.tables.forests import N_TREES
 from polyspan.tables.learning import fit_table, trees_gain
 from polyspan.tables.mixture_fill import Fill
 from polyspan.tables.mixture_sizes import choose_fill, sizes_to_try
-from polyspan.tables.model import Predicted, TableModel, draw_table, drawn_levels
+from polyspan.tables.model import Predicted, TableModel, drawn_levels
 
 #: Smaller tables are left to the subspaces.
 LEAST_ROWS = 20
@@ -79,15 +79,6 @@ class SubspaceModel:
                 drawn = found.values + found.spread * noise
                 out[found.rows, j] = np.clip(drawn, scaling.least[one], scaling.most[one])
         return out
-
-
-def draw_missing(
-    model: TableModel | SubspaceModel, table: np.ndarray, rng: np.random.RandomState
-) -> np.ndarray:
-    """Return the table with its missing entries drawn."""
-    if isinstance(model, SubspaceModel):
-        return model.draw(table, rng)
-    return draw_table(model, table, rng)
 
 
 def fit_model(

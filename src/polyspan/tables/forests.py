@@ -8,7 +8,7 @@ forests of the first improve the fills for those of the second, which give the p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -78,15 +78,10 @@ class Forest:
     def joined(cls, forests: list[Forest]) -> Forest:
         """Return one forest with all trees."""
         starts = np.cumsum([0] + [len(one.features) for one in forests[:-1]]).astype(np.int32)
-        pairs = list(zip(forests, starts, strict=True))
-        return cls(
-            np.concatenate([one.roots + start for one, start in pairs]),
-            np.concatenate([one.features for one in forests]),
-            np.concatenate([one.thresholds for one in forests]),
-            np.concatenate([one.left + start for one, start in pairs]),
-            np.concatenate([one.right + start for one, start in pairs]),
-            np.concatenate([one.values for one in forests]),
-        )
+        parts = {field.name: [getattr(one, field.name) for one in forests] for field in fields(cls)}
+        for name in ("roots", "left", "right"):
+            parts[name] = [nodes + start for nodes, start in zip(parts[name], starts, strict=True)]
+        return cls(**{name: np.concatenate(arrays) for name, arrays in parts.items()})
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the mean over the trees, (n_samples, n_outputs)."""
@@ -95,16 +90,8 @@ class Forest:
 
         out = np.zeros((len(X), self.values.shape[1]))
         seen = np.ascontiguousarray(_on_grid(X, GRID), dtype=np.float32)
-        mean_of_trees(
-            seen,
-            self.roots,
-            self.features,
-            self.thresholds,
-            self.left,
-            self.right,
-            self.values,
-            out,
-        )
+        asked = self.features, self.thresholds
+        mean_of_trees(seen, self.roots, *asked, self.left, self.right, self.values, out)
         return out
 
 

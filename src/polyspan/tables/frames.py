@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyspan.base.optional import import_optional
-from polyspan.tables.column_types import is_object, pandas_zone, shared_type, zone_of_objects
+from polyspan.tables.columns import is_object, pandas_zone, shared_type, zone_of_objects
 from polyspan.tables.features import DISCRETE, Feature
 
 #: Fractions are filled with those of denominators up to this.

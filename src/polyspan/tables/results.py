@@ -22,9 +22,8 @@ from polyspan.base.private_sklearn import (
     plain_settings,
 )
 from polyspan.base.progress import progress_bar
-from polyspan.data.prediction import as_samples
 from polyspan.tables.features import AS_ASKED, DISCRETE, Feature
-from polyspan.tables.filling import SubspaceModel, draw_missing
+from polyspan.tables.filling import SubspaceModel
 from polyspan.tables.frames import (
     as_container,
     column_frame,
@@ -112,8 +111,9 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             for _ in range(n_draws):
                 numbers = table.numbers
                 if self._model is not None and table.unfilled.any():
-                    numbers = draw_missing(self._model, table.numbers, rng)
-                found.append(self._table_in_output(X, self._finished(X, table, numbers)))
+                    numbers = self._model.draw(table.numbers, rng)
+                out = self._finished(X, table, numbers)
+                found.append(self._in_output(X, out, self.get_feature_names_out()))
                 advance()
         return found
 
@@ -144,12 +144,10 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             if one.kind == "constant":
                 out[:, j] = 0.0
         if is_frame(X):
-            return self._in_output(X, column_frame(X, X.columns, out))
-        return self._std_of_array(X, out.astype(table.dtype, copy=False))
-
-    @as_samples
-    def _std_of_array(self, X: Any, out: np.ndarray) -> np.ndarray:
-        return out
+            out = column_frame(X, X.columns, out)
+        else:
+            out = out.astype(table.dtype, copy=False)
+        return self._in_output(X, out, check_feature_names_in(self, None))
 
     def impute_proba(self, X: Any) -> dict[Any, Any]:
         """Return the probabilities of the levels of every discrete column.
@@ -180,8 +178,9 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             values[found[place].rows] = found[place].values
             unseen = np.isnan(table.numbers[:, place]) & ~table.missing[:, j]
             values[unseen] = np.nan
-            named = column_frame(X, feature.levels, values) if is_frame(X) else values
-            out[feature.name] = self._in_output(X, named)
+            if is_frame(X):
+                values = self._in_output(X, column_frame(X, feature.levels, values))
+            out[feature.name] = values
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -233,17 +232,11 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             out = np.hstack([out, indicators.astype(out.dtype)])
         return out
 
-    def _in_output(self, X: Any, out: Any) -> Any:
-        """Return a result in the container that `set_output` asks for."""
+    def _in_output(self, X: Any, out: Any, names: Any = None) -> Any:
+        """Return a result in the container that `set_output` asks for; an array has these names."""
         if is_frame(out):
             return as_container(out, get_output_config("transform", self)["dense"])
-        return out
-
-    def _table_in_output(self, X: Any, out: Any) -> Any:
-        """Return a filled table as `transform` does, which scikit-learn wraps by itself."""
-        if is_frame(out):
-            return self._in_output(X, out)
-        return in_container(out, X, self, self.get_feature_names_out())
+        return in_container(out, X, self, names)
 
 
 def warn_about_empty(features: tuple[Feature, ...]) -> None:

@@ -1,9 +1,12 @@
-"""The columns of a frame: what kind of values they hold, and which entries are missing."""
+"""The columns of a frame: their types, what kind of values they hold, and which are missing."""
 
 from __future__ import annotations
 
+import ast
 import datetime
 import math
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,14 +15,107 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.tables.column_types import (
-    NO_TYPE,
-    ColumnType,
-    is_object,
-    pandas_zone,
-    shared_type,
-    zone_of_objects,
-)
+#: Types that stand in where the type of `fit` is one of another package.
+PANDAS_TYPES = {
+    "number": "float64",
+    "integer": "Int64",
+    "date": "datetime64[us]",
+    "duration": "timedelta64[us]",
+}
+POLARS_TYPES = {
+    "number": "Float64",
+    "integer": "Int64",
+    "date": "Datetime(time_unit='us')",
+    "duration": "Duration(time_unit='us')",
+}
+# A model file names one of these, never another attribute of the package.
+_POLARS_NAMES = frozenset(
+    f"{kind}{size}" for kind in ("Int", "UInt") for size in (8, 16, 32, 64, 128)
+) | {
+    "Binary", "Boolean", "Categorical", "Date", "Datetime", "Decimal", "Duration", "Float32",
+    "Float64", "String", "Time",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """The type of a column of a frame, in words that a model file may hold."""
+
+    name: str = ""
+    """As pandas or Polars writes it; "category" or "ordered category"; empty for an array."""
+    categories: tuple[Any, ...] = ()
+    """All categories of the type, also those that do not occur."""
+    zone: str = ""
+    """Time zone of its dates, whose numbers are those of the clock there."""
+    holds: str = ""
+    """Name of the type of its entries, if they are objects of one type."""
+
+    def pandas_dtype(self, kind: str) -> Any:
+        """Return the type for a column of pandas; None where its levels have to say it.
+
+        `kind` is what its entries are.
+        """
+        pandas = sys.modules["pandas"]
+        if self.categories:
+            ordered = self.name == "ordered category"
+            return pandas.CategoricalDtype(list(self.categories), ordered=ordered)
+        try:
+            return pandas.api.types.pandas_dtype(self.name or "none")
+        except (TypeError, ValueError, NotImplementedError):  # of Polars, or one of pyarrow
+            if kind == "date" and self.zone:
+                return pandas.DatetimeTZDtype("us", self.zone)
+            instead = PANDAS_TYPES.get(kind)
+            return None if instead is None else pandas.api.types.pandas_dtype(instead)
+
+    def polars_dtype(self, kind: str) -> Any:
+        """Return the type for a column of Polars, in the same way."""
+        polars = sys.modules["polars"]
+        if self.categories and all(isinstance(level, str) for level in self.categories):
+            if self.name == "ordered category":
+                return polars.Enum(list(self.categories))
+            return polars.Categorical()
+        found = _polars_type(self.name) or _polars_type(POLARS_TYPES.get(kind, ""))
+        if kind == "date" and self.zone and not getattr(found, "time_zone", None):
+            return polars.Datetime("us", self.zone)
+        return found
+
+
+def _polars_type(text: str) -> Any:
+    """Return a type of Polars by what it writes of itself; None for another text."""
+    name, _, rest = text.partition("(")
+    if name not in _POLARS_NAMES or not re.fullmatch(r"[\w=', /+:-]*\)?", rest):
+        return None
+    call: Any = ast.parse(f"f({rest.removesuffix(')')})", mode="eval").body
+    options = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+    if name == "Categorical":
+        options = {}
+    return getattr(sys.modules["polars"], name)(**options)
+
+
+def shared_type(values: Iterable[Any]) -> str:
+    """Return the name of the type that all values have; empty where they have several."""
+    kinds = {type(value) for value in values}
+    return kinds.pop().__name__ if len(kinds) == 1 else ""
+
+
+def pandas_zone(dtype: Any) -> Any:
+    """Return the time zone of a type of pandas; None without one, and for objects."""
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    return getattr(dtype if arrow is None else arrow, "tz", None)
+
+
+def is_object(dtype: Any) -> bool:
+    """Tell the type of pandas that holds any objects."""
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
+
+def zone_of_objects(values: Iterable[Any]) -> Any:
+    """Return the time zone of the first of some dates that are objects."""
+    return getattr(next(iter(values), None), "tzinfo", None)
+
+
+#: What a column of an array has.
+NO_TYPE = ColumnType()
 
 
 @dataclass(frozen=True)
@@ -99,10 +195,13 @@ def _of_pandas(name: Any, column: Any) -> Entries:
     if hasattr(dtype, "categories") and hasattr(column, "cat"):
         kind = "ordered category" if dtype.ordered else "category"
         levels = list(dtype.categories)
-        kept = ColumnType(kind, _plain_levels(levels))
+        kept = ColumnType(kind, tuple(map(plain, levels)))
         return Entries(name, missing, observed.cat.codes.to_numpy(), kind, levels, kept)
     if is_object(dtype):
-        return _of_objects_column(name, missing, observed.to_numpy())
+        objects = observed.to_numpy()
+        zone = zone_of_objects(objects)
+        kept = ColumnType("object", (), "" if zone is None else str(zone), shared_type(objects))
+        return Entries(name, missing, objects, type=kept)
     if str(dtype).startswith("period["):
         observed = observed.dt.start_time
     zone = pandas_zone(observed.dtype)
@@ -112,12 +211,6 @@ def _of_pandas(name: Any, column: Any) -> Entries:
             observed = observed.dt.tz_localize(None)
         return Entries(name, missing, observed.to_numpy(dtype="datetime64[us]"), type=kept)
     return Entries(name, missing, np.asarray(observed.to_numpy()), type=kept)
-
-
-def _of_objects_column(name: Any, missing: np.ndarray, observed: np.ndarray) -> Entries:
-    zone = zone_of_objects(observed)
-    kept = ColumnType("object", (), "" if zone is None else str(zone), shared_type(observed))
-    return Entries(name, missing, observed, type=kept)
 
 
 def _of_polars(column: Any) -> Entries:
@@ -148,9 +241,9 @@ def _of_polars(column: Any) -> Entries:
     return Entries(name, missing, values, type=replace(kept, holds=shared_type(values)))
 
 
-def _plain_levels(levels: list[Any]) -> tuple[Any, ...]:
-    """Return categories with scalars of NumPy as Python's own, which a model file may hold."""
-    return tuple(one.item() if isinstance(one, np.generic) else one for one in levels)
+def plain(value: Any) -> Any:
+    """Return Python's own form of a scalar of NumPy: it is equal, and can be stored in a file."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _objects(values: list[Any]) -> np.ndarray:
@@ -166,21 +259,21 @@ def kind_of(value: Any) -> str:
 def _of_objects(observed: list[Any]) -> tuple[str, np.ndarray]:
     """Return the kind of objects by their types, and numbers for them."""
     types = {type(entry) for entry in observed}
-    if _all_of(types, (bool, np.bool_)):
+
+    def are(*kinds: type) -> bool:
+        return all(issubclass(kind, kinds) for kind in types)
+
+    if are(bool, np.bool_):
         return "boolean", np.array(observed, dtype=np.float64)
-    if _all_of(types, (Real, Decimal, np.bool_)):
+    if are(Real, Decimal, np.bool_):
         numbers = np.array([_float(entry) for entry in observed])
-        return "integer" if _all_of(types, (Integral, np.bool_)) else _whole(numbers), numbers
-    if _all_of(types, (datetime.date, np.datetime64)):
+        return "integer" if are(Integral, np.bool_) else _whole(numbers), numbers
+    if are(datetime.date, np.datetime64):
         return "date", np.array([_microseconds(entry) for entry in observed])
-    if _all_of(types, (datetime.timedelta, np.timedelta64)):
+    if are(datetime.timedelta, np.timedelta64):
         return "duration", np.array(observed, dtype="timedelta64[us]").astype(np.float64)
-    text = _all_of(types, (str, bytes))
+    text = are(str, bytes)
     return "text" if text else "other", _codes(observed)
-
-
-def _all_of(types: set[type], kinds: tuple[type, ...]) -> bool:
-    return all(issubclass(kind, kinds) for kind in types)
 
 
 def _float(entry: Any) -> float:
