@@ -8,7 +8,7 @@ from sklearn.datasets import load_sample_image
 from polyspan import SubspaceMixture
 from polyspan.base.progress import Share
 from polyspan.images import inpaint_image
-from polyspan.images.inpaint import PRESETS, Filler
+from polyspan.images.inpaint import PRESETS, fill_planes
 from polyspan.images.interpolation import interpolate
 
 PHOTO = load_sample_image("china.jpg")[100:148, 200:256]
@@ -161,10 +161,10 @@ def test_the_model_learns_from_incomplete_patches_too_and_says_nothing(monkeypat
 @pytest.mark.parametrize("scale", [0.0, 1.0])
 def test_a_bar_ends_at_its_end(preset, scale):
     planes = scale * np.stack([GRAY[:40, :20], GRAY[:40, 20:40]]).astype(np.float32)
-    filler = Filler(PRESETS[preset], None, None)
     ticks = []
     rng = np.random.RandomState(0)
-    filler.blended(planes, MASK[None, :40, :20], rng, Share(ticks.append))
+    holes = MASK[None, :40, :20]
+    fill_planes(planes, holes, PRESETS[preset], None, rng, share=Share(ticks.append))
     assert len(ticks) > 4
     assert sum(ticks) == pytest.approx(1)
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from polyspan.base.inputs import require_numpy
 from polyspan.base.private_sklearn import StrOptions, check_parameters
 from polyspan.base.progress import Share, progress_bar
-from polyspan.images.inpaint_fill import PATCH, PRESETS, Filler, learned_mixture
+from polyspan.images.inpaint_fill import PATCH, PRESETS, fill_planes, learned_mixture
 from polyspan.images.interpolation import interpolate
 from polyspan.images.mixtures import (
     PatchModel,
@@ -132,10 +132,9 @@ def inpaint_image(
     planes = channels if basis is None else mixed(basis, channels)
     if missing.any():
         given = None if model is None else PatchModel.of(model, scale)
-        filler = Filler(PRESETS[preset], given, n_jobs, together=len(missing) > 1)
         with progress_bar(progress, 1, "inpaint") as advance:
             share = Share(lambda part: advance(advance=part))
-            planes = filler.blended(planes, missing, rng, share)
+            planes = fill_planes(planes, missing, PRESETS[preset], given, rng, n_jobs, share)
     back = None if basis is None else basis.T
     result = np.asarray(as_image(planes, channel_axis, dtype, scale, back)) + offset
     keep_observed(result, pixels, missing, channel_axis)

@@ -72,95 +72,59 @@ PRESETS = {
 }
 
 
-class Filler:
-    """Fill planes by a mixture and by groups; it keeps the mixtures for the hidden pixels."""
+def fill_planes(
+    planes: np.ndarray,
+    missing: np.ndarray,
+    method: Method,
+    given: PatchModel | None,
+    rng: np.random.RandomState,
+    n_jobs: int | None = None,
+    share: Share | None = None,
+) -> np.ndarray:
+    """Return the planes filled: a mean of smooth interpolation and of groups.
 
-    def __init__(
-        self,
-        method: Method,
-        model: PatchModel | None,
-        n_jobs: int | None,
-        *,
-        together: bool = False,
-    ) -> None:
-        # A model that is given is used by every preset. None fits channels that are filled
-        # together: other channels tell more than the pixels around a hole.
-        self._mixture = method.mixture or (None if model is None else _MIXTURE)
-        if together:
-            self._mixture = None
-        self._rounds = method.rounds(AFTER_SMOOTH if self._mixture is None else AFTER_MIXTURE)
-        self._model = model
-        self._models: list[PatchModel] = []
-        self._n_jobs = n_jobs
+    `missing` is one mask, or one for each plane: planes are filled together then.
+    """
+    # A model that is given is used by every preset. None fits channels that are filled together:
+    # other channels tell more than the pixels around a hole.
+    mixture = method.mixture or (None if given is None else _MIXTURE)
+    if len(missing) > 1:
+        mixture = None
+    rounds = method.rounds(AFTER_SMOOTH if mixture is None else AFTER_MIXTURE)
+    step = (share or Share()).of(2 + len(rounds))
+    smooth = _smooth(planes, missing)
+    models = [] if mixture is None else [given] * len(planes)
+    for k, model in enumerate(models):
+        if model is None and mixture is not None:
+            incomplete = np.where(missing[0], np.float32(np.nan), planes[k])
+            models[k] = PatchModel.of(learned_mixture(smooth[k], incomplete, mixture, rng))
+    step.ticks(1)()
 
-    def blended(
-        self,
-        planes: np.ndarray,
-        missing: np.ndarray,
-        rng: np.random.RandomState,
-        share: Share | None = None,
+    def by_groups(
+        part: np.ndarray, holes: np.ndarray, guess: np.ndarray, share: Share | None = None
     ) -> np.ndarray:
-        """Return the planes filled: a mean of smooth interpolation and of groups."""
-        step = (share or Share()).of(2 + len(self._rounds))
-        smooth = _smooth(planes, missing)
-        if self._mixture is not None:
-            self._learn(planes, smooth, missing, rng)
-        step.ticks(1)()
-        groups = self._by_groups(planes, smooth, missing, step)
+        start = guess_from_other_channels(part, holes) if len(holes) > 1 else guess.copy()
+        for plane, out, model in zip(part, start, models, strict=False):
+            assert model is not None
+            assert mixture is not None
+            incomplete = np.where(holes[0], np.float32(np.nan), plane)
+            found = expected_plane(Canvas(incomplete, model.side, mixture.step), model)
+            out[:] = np.where(np.isnan(found) | ~holes[0], out, found)
+        return fill_groups(start, holes, rounds, n_jobs, share)
 
-        def both(part: np.ndarray, holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            start = _smooth(part, holes)
-            return start, self._by_groups(part, start, holes)
+    def both(part: np.ndarray, holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        guess = _smooth(part, holes)
+        return guess, by_groups(part, holes, guess)
 
-        weights = blend_weights(planes, missing, both, rng)[:, None, None]
-        step.ticks(1)()
-        # In place, to save memory.
-        groups -= smooth
-        groups *= weights
-        groups += smooth
-        np.copyto(groups, planes, where=~missing)
-        return groups
-
-    def _canvas(self, plane: np.ndarray) -> Canvas:
-        assert self._mixture is not None
-        side = self._mixture.side if self._model is None else self._model.side
-        return Canvas(plane, side, self._mixture.step)
-
-    def _learn(
-        self,
-        planes: np.ndarray,
-        smooth: np.ndarray,
-        missing: np.ndarray,
-        rng: np.random.RandomState,
-    ) -> None:
-        every = np.broadcast_to(missing, planes.shape)
-        for plane, guess, holes in zip(planes, smooth, every, strict=True):
-            model = self._model
-            if model is None:
-                assert self._mixture is not None
-                incomplete = np.where(holes, np.float32(np.nan), plane)
-                model = PatchModel.of(learned_mixture(guess, incomplete, self._mixture, rng))
-            self._models.append(model)
-
-    def _by_groups(
-        self,
-        planes: np.ndarray,
-        smooth: np.ndarray,
-        missing: np.ndarray,
-        share: Share | None = None,
-    ) -> np.ndarray:
-        start = smooth
-        if len(missing) > 1:
-            start = guess_from_other_channels(planes, missing)
-        elif self._mixture is not None:
-            start = smooth.copy()
-            for plane, out, holes, model in zip(
-                planes, start, np.broadcast_to(missing, planes.shape), self._models, strict=True
-            ):
-                canvas = self._canvas(np.where(holes, np.float32(np.nan), plane))
-                found = expected_plane(canvas, model)
-                out[:] = np.where(np.isnan(found) | ~holes, out, found)
-        return fill_groups(start, missing, self._rounds, self._n_jobs, share)
+    groups = by_groups(planes, missing, smooth, step)
+    weights = blend_weights(planes, missing, both, rng)[:, None, None]
+    step.ticks(1)()
+    # In place, to save memory.
+    groups -= smooth
+    groups *= weights
+    groups += smooth
+    np.copyto(groups, planes, where=~missing)
+    return groups
 
 
 def _smooth(planes: np.ndarray, missing: np.ndarray) -> np.ndarray:
