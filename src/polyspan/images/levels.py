@@ -14,14 +14,7 @@ from scipy.ndimage import gaussian_filter
 from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.images import correlated
 from polyspan.images.groups import LEVELS
-from polyspan.images.noise import (
-    SMOOTHED,
-    are_halved,
-    are_smoothed,
-    channels_noise,
-    planes_noise,
-    sampled,
-)
+from polyspan.images.noise import SMOOTHED, channels_noise, common_noise, sampled
 from polyspan.images.planes import as_pixels, axes_first
 from polyspan.images.split import MOST_COLOURS
 
@@ -135,16 +128,13 @@ def estimated_level(channels: Array, scale: float, *, warn: bool) -> NoiseLevel:
         warnings.warn(correlated.WARNING, stacklevel=5)
     if n > MOST_COLOURS:
         return NoiseLevel.of(scale * each, channels, 0, scale)
-    planes = planes_noise(small, step)
-    smooth = are_smoothed(small, planes, each)
-    if smooth and are_halved(flat):
-        return NoiseLevel(float(planes[0]))
-    if each.max() > UNEQUAL * each.min():
+    level, halved, smoothed = common_noise(small, step, flat, each)
+    if not halved and each.max() > UNEQUAL * each.min():
         return NoiseLevel.of(scale * each, channels, 0, scale)
-    if smooth and warn and not warned:
+    if smoothed and not halved and warn and not warned:
         warnings.warn(SMOOTHED, stacklevel=5)
     # One level for all is more exact: texture is weak in differences of colours.
-    return NoiseLevel(float(np.median(planes)))
+    return NoiseLevel(level)
 
 
 def _is_correlated(channels: Array, sigmas: np.ndarray) -> bool:

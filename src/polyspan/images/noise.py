@@ -118,7 +118,7 @@ def estimate_noise(
     channels = to_numpy(channels)
     if per_channel:
         return channels_noise(channels, step) * scale
-    return _noise_of_all(channels, step, pixels) * scale
+    return common_noise(channels, step, pixels)[0] * scale
 
 
 def sampled(channels: Array) -> tuple[Array, int]:
@@ -154,13 +154,21 @@ def mosaic(channels: Array, side: int, step: int) -> tuple[Array, int]:
     return xp.reshape(windows, (*channels.shape[:-2], rows * side, columns * side)), side
 
 
-def _noise_of_all(channels: np.ndarray, step: int, whole: Array) -> float:
-    """Return one standard deviation of the noise of all channels, in their units."""
+def common_noise(
+    channels: np.ndarray, step: int, whole: Array, each: np.ndarray | None = None
+) -> tuple[float, bool, bool]:
+    """Return one standard deviation of the noise of all channels, whatever that of `each` is.
+
+    It is that of brightness where colours are halved. Also tell that, and whether they may be
+    smoothed.
+    """
     planes = planes_noise(channels, step)
-    smoothed = are_smoothed(channels, planes, planes[:1]) and are_smoothed(
-        channels, planes, channels_noise(channels, step)
-    )
-    return float(planes[0] if smoothed and are_halved(whole) else np.median(planes))
+    smoothed = are_smoothed(channels, planes, planes[:1])
+    if smoothed:
+        own = channels_noise(channels, step) if each is None else each
+        smoothed = are_smoothed(channels, planes, own)
+    halved = smoothed and are_halved(whole)
+    return float(planes[0] if halved else np.median(planes)), halved, smoothed
 
 
 def planes_noise(channels: np.ndarray, step: int = 1) -> np.ndarray:

@@ -197,13 +197,17 @@ def plot_basis_images(
     axes = panels(axes, len(dims) * n_columns, n_columns, (1.15, 1.2), what)
     grid = np.asarray(axes, dtype=object).reshape(len(dims), n_columns)
     centres = centres_of(model)
+    low, high = float(centres.min()), float(centres.max())  # one scale for all
     for p, row in enumerate(grid):
         if centred:
-            _draw_centre(row[0], centres, p, shape)
+            _draw_picture(row[0], centres[p].reshape(shape), low, high, "gray")
+            if p == 0:
+                row[0].set_title("centre", fontsize="small")
         most = float(np.abs(found.bases[p]).max(initial=0.0)) or 1.0
         for k, ax in enumerate(row[centred:]):
             if k < dims[p]:
-                _draw_direction(ax, found.bases[p][:, k].reshape(shape), most)
+                direction = found.bases[p][:, k].reshape(shape)
+                _draw_picture(ax, direction, -most, most, "RdBu_r")  # 0 is in the middle
             else:
                 ax.set_axis_off()
             if p == 0:
@@ -230,28 +234,11 @@ def _checked_shape(shape: tuple[int, ...], n_features: int) -> tuple[int, ...]:
     return shape
 
 
-def _draw_centre(ax: Any, centres: np.ndarray, p: int, shape: tuple[int, ...]) -> None:
-    """Draw the centre of a subspace, on one scale for all."""
-    low, high = float(centres.min()), float(centres.max())
-    picture = centres[p].reshape(shape)
-    if len(shape) == 3:
+def _draw_picture(ax: Any, picture: np.ndarray, low: float, high: float, cmap: str) -> None:
+    """Draw a picture without ticks; its values are on a scale from `low` to `high`."""
+    if picture.ndim == 3:
         ax.imshow((picture - low) / max(high - low, 1e-300))
     else:
-        ax.imshow(picture, cmap="gray", vmin=low, vmax=high)
-    _bare(ax)
-    if p == 0:
-        ax.set_title("centre", fontsize="small")
-
-
-def _draw_direction(ax: Any, picture: np.ndarray, most: float) -> None:
-    """Draw a direction, with 0 in the middle of the scale."""
-    if picture.ndim == 3:
-        ax.imshow(0.5 + 0.5 * picture / most)
-    else:
-        ax.imshow(picture, cmap="RdBu_r", vmin=-most, vmax=most)
-    _bare(ax)
-
-
-def _bare(ax: Any) -> None:
+        ax.imshow(picture, cmap=cmap, vmin=low, vmax=high)
     ax.set_xticks([])
     ax.set_yticks([])

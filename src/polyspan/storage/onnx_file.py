@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,21 +35,11 @@ class Exported:
     steps: list[tuple[str, Any]]
     """What the scalers of a pipeline do, one after the other."""
 
-    @property
-    def bases(self) -> np.ndarray:
-        """Bases, (n_subspaces, n_features, subspace_dim)."""
-        return to_numpy(self.model.bases_)
-
-    @property
-    def estimator(self) -> str:
-        """Name of the class."""
-        return type(self.model).__name__
-
 
 def onnx_bytes(fitted: Exported, version: str) -> bytes:
     """Return the content of the exported file. Needs onnx."""
     onnx = import_optional("onnx", "exporting to ONNX")
-    graph = _Graph(fitted.bases.dtype)
+    graph = _Graph(onnx, to_numpy(fitted.model.bases_).dtype)
     invalid = graph.invalid_rows("X")
     samples = _scaled(graph, fitted.steps)
     compute = _mixture if isinstance(fitted.model, MixturePrediction) else _linear
@@ -59,7 +50,7 @@ def onnx_bytes(fitted: Exported, version: str) -> bytes:
         else:
             per_row = invalid if name == "log_density" else graph.column(invalid)
             graph.result(name, "Where", per_row, graph.number(math.nan), found)
-    model = _model(onnx, graph, fitted, version)
+    model = _model(graph, fitted, version, results)
     onnx.checker.check_model(model, full_check=True)
     content: bytes = model.SerializeToString()
     return content
@@ -68,15 +59,16 @@ def onnx_bytes(fitted: Exported, version: str) -> bytes:
 class _Graph:
     """Operations and constants of a graph, in the order in which they were added."""
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
-        self.nodes: list[tuple[str, tuple[str, ...], str, dict[str, Any]]] = []
-        self.constants: dict[str, np.ndarray] = {}
+    def __init__(self, onnx: Any, dtype: np.dtype[Any]) -> None:
+        self.onnx, self.dtype = onnx, dtype
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
 
     def constant(self, value: Any, name: str | None = None) -> str:
         """Add an array; return its name."""
         name = name or f"constant_{len(self.constants)}"
-        self.constants[name] = np.array(value, order="C")
+        array = np.array(value, order="C")
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
     def number(self, value: Any, name: str | None = None) -> str:
@@ -86,12 +78,13 @@ class _Graph:
     def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
         """Add an operation; return the name of its result."""
         output = f"{operation.lower()}_{len(self.nodes)}"
-        self.nodes.append((operation, inputs, output, attributes))
+        self.result(output, operation, *inputs, **attributes)
         return output
 
-    def result(self, name: str, operation: str, *inputs: str) -> None:
-        """Add an operation whose result is an output of the graph."""
-        self.nodes.append((operation, inputs, name, {}))
+    def result(self, name: str, operation: str, *inputs: str, **attributes: Any) -> None:
+        """Add an operation whose result has a name, as outputs of the graph have."""
+        made = self.onnx.helper.make_node(operation, list(inputs), [name], **attributes)
+        self.nodes.append(made)
 
     def total(self, a: str, axis: int, *, keepdims: bool = False) -> str:
         """Add a sum along an axis."""
@@ -108,12 +101,8 @@ class _Graph:
     def invalid_rows(self, samples: str) -> str:
         """Tell which rows have an entry that is NaN or infinite."""
         either = self.add("Or", self.add("IsNaN", samples), self.add("IsInf", samples))
-        count = self.total(self.add("Cast", either, to=_TENSOR_INT32), axis=1)
+        count = self.total(self.add("Cast", either, to=self.onnx.TensorProto.INT32), axis=1)
         return self.add("Greater", count, self.constant(np.int32(0)))
-
-
-# Numbers of types in the format.
-_TENSOR_INT32 = 6
 
 
 def _scaled(graph: _Graph, steps: list[tuple[str, Any]]) -> str:
@@ -214,10 +203,10 @@ def _mixture(graph: _Graph, model: Any, samples: str) -> dict[str, str]:
     return found
 
 
-def _model(onnx: Any, graph: _Graph, fitted: Exported, version: str) -> Any:
+def _model(graph: _Graph, fitted: Exported, version: str, results: Iterable[str]) -> Any:
     """Return the model with its inputs, outputs and what it says about itself."""
-    helper, types = onnx.helper, onnx.TensorProto
-    count, m, _ = fitted.bases.shape
+    helper, types = graph.onnx.helper, graph.onnx.TensorProto
+    (count, m, _), name = fitted.model.bases_.shape, type(fitted.model).__name__
     kind = types.FLOAT if graph.dtype == np.float32 else types.DOUBLE
     shapes = {
         "labels": (types.INT64, ["n_samples"]),
@@ -225,17 +214,12 @@ def _model(onnx: Any, graph: _Graph, fitted: Exported, version: str) -> Any:
         "probabilities": (kind, ["n_samples", count]),
         "log_density": (kind, ["n_samples"]),
     }
-    written = [output for _, _, output, _ in graph.nodes]
-    outputs = {name: shape for name, shape in shapes.items() if name in written}
     content = helper.make_graph(
-        [
-            helper.make_node(operation, list(inputs), [output], **attributes)
-            for operation, inputs, output, attributes in graph.nodes
-        ],
-        fitted.estimator,
+        graph.nodes,
+        name,
         [helper.make_tensor_value_info("X", kind, ["n_samples", m])],
-        [helper.make_tensor_value_info(name, *about) for name, about in outputs.items()],
-        [onnx.numpy_helper.from_array(value, name) for name, value in graph.constants.items()],
+        [helper.make_tensor_value_info(output, *shapes[output]) for output in results],
+        graph.constants,
     )
     model = helper.make_model(
         content,
@@ -243,10 +227,10 @@ def _model(onnx: Any, graph: _Graph, fitted: Exported, version: str) -> Any:
         ir_version=IR_VERSION,
         producer_name="polyspan",
         producer_version=version,
-        doc_string=f"A {fitted.estimator} of polyspan {version}. X has samples as rows, which must "
-        "be complete: a row with NaN or an infinite entry has the label -1 and all else NaN.",
+        doc_string=f"A {name} of polyspan {version}. X has samples as rows, which must be "
+        "complete: a row with NaN or an infinite entry has the label -1 and all else NaN.",
     )
-    about = {"estimator": fitted.estimator}
+    about = {"estimator": name}
     if fitted.features is not None:
         about["features"] = json.dumps(fitted.features)
     helper.set_model_props(model, about)
