@@ -36,7 +36,7 @@ from polyspan.images.planes import (
 )
 from polyspan.images.prior import PatchPrior, misfit
 from polyspan.images.split import MOST_COLOURS, Split
-from polyspan.images.stages import FILE, expected_variance, learned
+from polyspan.images.stages import FILE, FIRST_STEP, apply_stage, learned
 from polyspan.images.volumes import denoise_volume
 from polyspan.mixture import SubspaceMixture
 
@@ -231,7 +231,9 @@ class Job:
         for c, (sigma, unit) in enumerate(zip(sigmas, units, strict=True)):
             stage = known.at(sigma / unit)[ROUNDS[self.preset]]
             prior = known.prior.scaled(unit)
-            spread = expected_variance(found[c, ...], sigma, stage, prior, self.n_jobs)
+            _, spread = apply_stage(
+                [found[c, ...]], sigma, stage, prior, FIRST_STEP, self.n_jobs, correct=False
+            )
             each.append(spread * (left[c] * sigma**2 / float(xp.mean(spread))))
         return found, xp.stack(each)
 

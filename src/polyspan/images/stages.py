@@ -133,13 +133,16 @@ def apply_stage(
     prior: PatchPrior,
     step: int,
     n_jobs: int = 1,
+    *,
+    correct: bool = True,
 ) -> tuple[Array, Array]:
     """Return the first channel, corrected by linear maps of the patches of all channels.
 
-    The second array is the variance of what is left of the noise, as learned for the classes.
+    The second array is the variance of what is left of the noise, as learned for the classes. If
+    they are not to `correct` a plane that was denoised otherwise, it alone tells something.
     """
     like = channels[0]
-    maps = moved_to(np.asarray(stage.maps, dtype=np.float32), like)
+    maps = moved_to(np.asarray(stage.maps, dtype=np.float32), like) if correct else None
     weights = moved_to(np.asarray(1.0 / stage.errors, dtype=np.float32), like)
     classify = Classifier(prior, stage.sharpness * sigma**2, like)
 
@@ -147,25 +150,11 @@ def apply_stage(
         inputs = stage_inputs(patches)
         labels = classify(inputs[: prior.side**2, :])
         weight = transpose(namespace(like).take(weights, labels, axis=0))
-        return by_class(inputs, labels, maps) + patches[0], weight
+        added = 0.0 if maps is None else by_class(inputs, labels, maps)
+        return added + patches[0], weight
 
     corrected, certainty = averaged(channels, change, prior.side, step, n_jobs)
     return corrected, (UNSEEN * stage.calibration * sigma**2) / certainty
-
-
-def expected_variance(
-    plane: Array, sigma: float, stage: Stage, prior: PatchPrior, n_jobs: int = 1
-) -> Array:
-    """Return what a stage would say about the noise left in a plane that was denoised otherwise."""
-    weights = moved_to(np.asarray(1.0 / stage.errors, dtype=np.float32), plane)
-    classify = Classifier(prior, stage.sharpness * sigma**2, plane)
-
-    def change(patches: list[Array]) -> tuple[Array, Array]:
-        labels = classify(stage_inputs(patches))
-        return patches[0], transpose(namespace(plane).take(weights, labels, axis=0))
-
-    certainty = averaged([plane], change, prior.side, FIRST_STEP, n_jobs)[1]
-    return (UNSEEN * stage.calibration * sigma**2) / certainty
 
 
 def stage_inputs(patches: list[Array]) -> Array:

@@ -30,6 +30,7 @@ from polyspan.storage.structure import (
     numbers,
     part,
     parts,
+    several,
     texts,
     wholes,
 )
@@ -57,11 +58,6 @@ def _memory(one: Memory, see: Shapes) -> None:
 
 
 def _stream(one: Stream, see: Shapes) -> None:
-    see.several("options", one.options, 4)
-    if one.first is not None:
-        see.floats("first", one.first, "rows", "features", finite=False)
-        if one.first_weights is not None:
-            see.floats("first_weights", one.first_weights, "rows")
     if one.memory is not None or one.first is None:
         if "subspaces" not in see.sizes:  # there are no bases yet
             see.same("memory", one.memory, None)
@@ -89,13 +85,6 @@ def _samples(one: ExactUnion, see: Shapes) -> None:
         see.floats("X", one.X, "samples", "features", finite=not one.incomplete)
 
 
-def _run(one: KernelRun, see: Shapes) -> None:
-    if isinstance(one.labels, np.ndarray):
-        see.ints("labels", one.labels, None, least=-1, below="subspaces")
-    else:
-        see.same("labels", one.labels, None)
-
-
 def _forest(one: Forest, see: Shapes) -> None:
     """Children come after their parent, so that every way through a tree ends at a leaf."""
     places = np.flatnonzero(one.features >= 0)
@@ -107,12 +96,6 @@ def _forest(one: Forest, see: Shapes) -> None:
     small = all(array.dtype == np.int32 for array in indices)
     if not small or not one.thresholds.dtype == one.values.dtype == np.float32:
         raise StructureError(f"{see.where} has numbers of more than 32 bits")
-
-
-def _second_stage(one: SecondStage, see: Shapes) -> None:
-    """Forests are checked by the table, which knows what each of them sees."""
-    see.several("first", one.first, "columns")
-    see.several("second", one.second, "columns")
 
 
 def _column(one: Column, see: Shapes) -> None:
@@ -212,7 +195,14 @@ LAYOUT: dict[type, Sequence[Rule]] = {
         numbers("squares"),
         _memory,
     ),
-    Stream: (numbers("n_seen n_fitted scale", 0.0), floats("sums counts", "features"), _stream),
+    Stream: (
+        numbers("n_seen n_fitted scale", 0.0),
+        several("options", 4),
+        floats("sums counts", "features"),
+        floats("first", "rows", "features", finite=False, optional=True),
+        floats("first_weights", "rows", optional=True),
+        _stream,
+    ),
     Merge: (texts("kind"), wholes("n_left", 0, 2**31), numbers("distance")),
     Kernel: (texts("name"), numbers("gamma", optional=True), numbers("degree coef0")),
     KernelCenterer: (floats("K_fit_rows_", "samples"), numbers("K_fit_all_")),
@@ -236,7 +226,10 @@ LAYOUT: dict[type, Sequence[Rule]] = {
         floats("mean", "rank"),
         floats("bases", "subspaces", "rank", None),
     ),
-    KernelRun: (numbers("objective criterion"), _run),
+    KernelRun: (
+        numbers("objective criterion"),
+        ints("labels", None, least=-1, below="subspaces", optional=True),
+    ),
     Forest: (
         ints("features", "nodes", below="seen"),
         ints("roots", None, least=0, below="nodes"),
@@ -246,7 +239,8 @@ LAYOUT: dict[type, Sequence[Rule]] = {
         nonempty("roots"),
         _forest,
     ),
-    SecondStage: (_second_stage,),
+    # Forests are checked by the table, which knows what each of them sees.
+    SecondStage: (several("first second", "columns"),),
     Gaussian: (floats("mean", "encoded"), floats("covariance", "encoded", "encoded")),
     Components: (
         floats("weights", "components"),

@@ -217,8 +217,8 @@ def _rule(check: Callable[..., Any]) -> Callable[..., Rule]:
 floats, ints, flags, words = (
     _rule(check) for check in (Shapes.floats, Shapes.ints, Shapes.flags, Shapes.words)
 )
-numbers, wholes, texts, same = (
-    _rule(check) for check in (Shapes.number, Shapes.whole, Shapes.text, Shapes.same)
+numbers, wholes, texts, several = (
+    _rule(check) for check in (Shapes.number, Shapes.whole, Shapes.text, Shapes.several)
 )
 
 

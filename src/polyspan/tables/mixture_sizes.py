@@ -207,27 +207,24 @@ class Trial:
     def fit_mixtures(self, number: int, dim: int, n_fits: int, best: float) -> Candidate:
         """Learn several subspaces `n_fits` times, or once if that is far above the best error."""
         pooled = self._pooled(dim)
+        single, shrinkage = pooled.gaussians, Shrinkage(pooled.gaussians, CLOSENESS)
+        n, m = self.visible.shape
+        steps = ANNEAL_STEPS if n * m > SMALL_TABLE else SMALL_TABLE_STEPS
+        work = pass_work(n, m, number * (dim + 1))
         runs: list[Run] = []
         total = np.zeros_like(self.visible)
         for k in range(n_fits):
-            runs.append(self._annealed_mixture(pooled, number).learn(SPARSE_STEPS))
+            with limit_threads(work):
+                start = annealed_start(
+                    self._problem, single, number, shrinkage, self.rng, steps=steps, hottest=0.1
+                )
+            runs.append(replace(pooled, gaussians=start).learn(SPARSE_STEPS))
             total += runs[-1].predict(self.visible)
             if k == 0 or k == n_fits - 1:
                 candidate = self._candidate((number, dim), tuple(runs), total / (k + 1))
             if candidate.error > GIVE_UP_RATIO * best:
                 break
         return candidate
-
-    def _annealed_mixture(self, pooled: Run, number: int) -> Run:
-        """Return a mixture of several subspaces after the annealed start."""
-        single, shrinkage = pooled.gaussians, Shrinkage(pooled.gaussians, CLOSENESS)
-        n, m = self.visible.shape
-        steps = ANNEAL_STEPS if n * m > SMALL_TABLE else SMALL_TABLE_STEPS
-        with limit_threads(pass_work(n, m, number * (single.bases.shape[2] + 1))):
-            start = annealed_start(
-                self._problem, single, number, shrinkage, self.rng, steps=steps, hottest=0.1
-            )
-        return replace(pooled, gaussians=start)
 
     def _pooled(self, dim: int) -> Run:
         """Return one subspace fitted to all samples; it is learned at the first call."""
