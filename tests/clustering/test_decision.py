@@ -37,44 +37,44 @@ def one_dimension(monkeypatch):
 
 
 def test_close_subspaces_are_annealed(one_dimension):
-    found = close_subspaces(WRONG, JUDGE, X, seed=0)
+    found = close_subspaces(WRONG, JUDGE, X)
     assert clustering_error(LABELS, found.labels) < 0.1
     assert found.certainty > 0.8
     assert "dimension 3" in found.source
 
 
 def test_annealing_must_be_clearly_better(one_dimension):
-    assert close_subspaces(LABELS, JUDGE, X, seed=0) is None
+    assert close_subspaces(LABELS, JUDGE, X) is None
 
 
 def test_annealing_is_tried_only_where_nothing_separates(one_dimension):
     unclear = [member(WRONG, 0.2), member(WRONG, 0.1, "neighbours")]
-    found = decide(unclear, JUDGE, COORDINATES, X, 0, close=True)
+    found = decide(unclear, JUDGE, X, close=True)
     assert "annealed" in found.source
-    assert "annealed" not in decide(unclear, JUDGE, COORDINATES, X, 0, close=False).source
+    assert "annealed" not in decide(unclear, JUDGE, X, close=False).source
     clear = [member(WRONG, 0.9), member(WRONG, 0.1, "neighbours")]
-    assert "annealed" not in decide(clear, JUDGE, COORDINATES, X, 0, close=True).source
+    assert "annealed" not in decide(clear, JUDGE, X, close=True).source
 
 
 def test_a_member_with_clearly_lower_residuals_wins_where_nothing_separates():
     members = [member(WRONG, 0.2), member(LABELS, 0.1, "neighbours")]
-    labels, source = by_graphs(members, JUDGE, 3, seed=0)
+    labels, source = by_graphs(members, JUDGE, 3)
     assert clustering_error(LABELS, labels) == 0
     assert source == "the graph 'neighbours 0.1'"
 
 
 def test_only_the_subspace_graphs_may_overrule_a_clear_consensus():
     members = [member(LABELS, 0.2), *[member(WRONG, 0.5, "neighbours")] * 3]
-    labels, source = by_graphs(members, JUDGE, 3, seed=0)
+    labels, source = by_graphs(members, JUDGE, 3)
     assert clustering_error(LABELS, labels) == 0
     assert source == "the consensus of the subspace graphs"
     members = [member(WRONG, 0.5), *[member(LABELS, 0.2, "neighbours")] * 3]
-    assert by_graphs(members, JUDGE, 3, seed=0)[1] == "the consensus of all graphs"
+    assert by_graphs(members, JUDGE, 3)[1] == "the consensus of all graphs"
 
 
 def test_certainty_is_agreement_times_the_largest_gap():
     members = [member(LABELS, 0.8), member(LABELS, 0.4, "neighbours")]
-    found = decide(members, JUDGE, COORDINATES, X, 0, close=True)
+    found = decide(members, JUDGE, X, close=True)
     assert found.certainty == pytest.approx(0.8)
 
 
@@ -84,19 +84,19 @@ def test_contradicted_labels_are_not_certain(monkeypatch):
     monkeypatch.setattr(decision, "angles_suffice", lambda *others: False)
     monkeypatch.setattr(decision, "elastic_choice", lambda *others: (nets, LABELS, "the nets"))
     for others, expected in (([], 0.0), ([member(LABELS, 0.3)], 0.09 / 0.58)):
-        found = decide([member(WRONG, 0.7), *others], JUDGE, COORDINATES, X, 0, close=True)
+        found = decide([member(WRONG, 0.7), *others], JUDGE, X, close=True)
         assert found.source == "the nets"
         assert found.contradiction == pytest.approx(1 - expected, abs=2e-3)
         assert found.certainty == pytest.approx(expected, abs=2e-3)
     equal = [member(WRONG, 0.7), member(LABELS, 0.7)]
-    found = decide(equal, JUDGE, COORDINATES, X, 0, close=True)
+    found = decide(equal, JUDGE, X, close=True)
     assert found.contradiction == pytest.approx(0.5, abs=0.01)
     assert found.certainty > 0.5
 
 
 def test_graphs_that_do_not_separate_contradict_nothing(one_dimension):
     unclear = [member(WRONG, 0.2), member(WRONG, 0.1, "neighbours")]
-    found = decide(unclear, JUDGE, COORDINATES, X, 0, close=True)
+    found = decide(unclear, JUDGE, X, close=True)
     assert found.contradiction == 0
     assert found.certainty > 0.8
 

@@ -231,16 +231,13 @@ def _family(member: Member) -> str:
 
 
 def elastic_choice(
-    members: Sequence[Member],
-    current: np.ndarray,
-    coordinates: Coordinates,
-    n_clusters: int,
-    seed: int,
+    members: Sequence[Member], current: np.ndarray, coordinates: Coordinates, n_clusters: int
 ) -> tuple[list[Member], np.ndarray, str | None]:
     """Return elastic nets that were no members yet, the labels that win, and their source.
 
     `current` are the labels so far; the source is None where they win.
     """
+    seed = coordinates.seed
     nets = [member for member in members if member.kind == ELASTIC_NET]
     new = [] if nets else cluster_graphs(elastic_net_graphs(coordinates), n_clusters, seed)
     nets = nets or new

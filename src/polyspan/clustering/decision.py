@@ -67,6 +67,7 @@ class Judge:
 
     Z: np.ndarray
     n_clusters: int
+    coordinates: Coordinates
     rows: np.ndarray
     """Samples that are judged."""
 
@@ -75,7 +76,7 @@ class Judge:
         """Take the coordinates that hold nearly all of the energy."""
         r = coordinates.rank_at(ENERGY)
         rows = some_rows(len(coordinates.U), MOST_JUDGED, np.random.RandomState(coordinates.seed))
-        return cls(coordinates.U[rows, :r] * coordinates.S[:r], n_clusters, rows)
+        return cls(coordinates.U[rows, :r] * coordinates.S[:r], n_clusters, coordinates, rows)
 
     def residuals(self, labels: np.ndarray, dim: int) -> np.ndarray:
         """Return the leave-one-out residuals of a partition."""
@@ -116,32 +117,24 @@ def best_rung(members: Sequence[Member], n_clusters: int) -> int:
     return max(1, max(rungs, key=lambda member: member.gap).rank // n_clusters)
 
 
-def decide(
-    members: Sequence[Member],
-    judge: Judge,
-    coordinates: Coordinates,
-    X: np.ndarray,
-    seed: int,
-    *,
-    close: bool,
-) -> Partition:
+def decide(members: Sequence[Member], judge: Judge, X: np.ndarray, *, close: bool) -> Partition:
     """Return the partition to keep."""
-    n_clusters = judge.n_clusters
+    n_clusters, coordinates = judge.n_clusters, judge.coordinates
     largest = max(member.gap for member in members)
     dim = best_rung(members, n_clusters) + 1
-    labels, source = by_graphs(members, judge, dim, seed)
+    labels, source = by_graphs(members, judge, dim)
     everything = list(members)
     if largest < CLEAR_GAP:
         # In very few directions any cloud falls into sectors, and into the same ones each time.
         few = few_directions(coordinates, n_clusters) or 0
         dims = (*(dim for dim in THIN_DIMS if 2 * dim < few), *CLOSE_DIMS)
-        found = close_subspaces(labels, judge, X, seed, dims) if close else None
+        found = close_subspaces(labels, judge, X, dims) if close else None
         if found is not None:
             return replace(found, members=everything)
     elif elastic_nets_fit(len(X), n_clusters) and not angles_suffice(
         members, coordinates, n_clusters
     ):
-        nets, other, name = elastic_choice(members, labels, coordinates, n_clusters, seed)
+        nets, other, name = elastic_choice(members, labels, coordinates, n_clusters)
         everything += nets
         before, after = judge.residuals(other, dim), judge.residuals(labels, dim)
         if name is not None and paired_t(before, after) <= VERY_CLEARLY:
@@ -154,11 +147,9 @@ def decide(
     return Partition(labels, certainty, source, everything, against)
 
 
-def by_graphs(
-    members: Sequence[Member], judge: Judge, dim: int, seed: int
-) -> tuple[np.ndarray, str]:
+def by_graphs(members: Sequence[Member], judge: Judge, dim: int) -> tuple[np.ndarray, str]:
     """Return the consensus, or what has clearly lower residuals, and what it is."""
-    n_clusters = judge.n_clusters
+    n_clusters, seed = judge.n_clusters, judge.coordinates.seed
     labels, source = consensus(members, n_clusters, seed), "the consensus of all graphs"
     subspaces = [member for member in members if member.kind == "subspace"]
     others: list[tuple[np.ndarray, str]] = []
@@ -175,18 +166,14 @@ def by_graphs(
 
 
 def close_subspaces(
-    labels: np.ndarray,
-    judge: Judge,
-    X: np.ndarray,
-    seed: int,
-    dims: Sequence[int] = CLOSE_DIMS,
+    labels: np.ndarray, judge: Judge, X: np.ndarray, dims: Sequence[int] = CLOSE_DIMS
 ) -> Partition | None:
     """Return what annealing finds, where it is clearly better and comes out twice, or None.
 
     A partition with clusters of fewer samples than dimensions is none.
     """
     n, m = X.shape
-    n_clusters = judge.n_clusters
+    n_clusters, seed = judge.n_clusters, judge.coordinates.seed
     best: Partition | None = None
     for dim in dims:
         if 3 * dim * n_clusters > n or dim >= m:

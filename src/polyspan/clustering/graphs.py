@@ -156,13 +156,13 @@ def most_members(coordinates: Coordinates, n_clusters: int) -> int:
 
 
 def member_graphs(
-    coordinates: Coordinates, n_clusters: int, seed: int, *, dense: bool, extra: Sequence[str]
+    coordinates: Coordinates, n_clusters: int, *, dense: bool, extra: Sequence[str]
 ) -> Iterator[Named]:
     """Yield all graphs of a fit."""
     return chain(
         subspace_graphs(coordinates, member_ranks(coordinates, n_clusters), dense),
         proximity_graphs(coordinates, n_clusters),
-        *(EXTRA[name](coordinates, n_clusters, seed) for name in extra),
+        *(EXTRA[name](coordinates, n_clusters) for name in extra),
     )
 
 
@@ -186,24 +186,24 @@ def _unit_samples(coordinates: Coordinates) -> np.ndarray:
     return np.ascontiguousarray(unit_rows(coordinates.U * coordinates.S), dtype=np.float64)
 
 
-def _least_squares(coordinates: Coordinates, n_clusters: int, seed: int) -> Iterator[Named]:
+def _least_squares(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
     from polyspan.baselines.least_squares import least_squares_graph
 
     graph = least_squares_graph(_unit_samples(coordinates), q=N_NEIGHBOURS)
     yield Named("least squares", "least squares", coordinates.rank, graph)
 
 
-def _ensemble(coordinates: Coordinates, n_clusters: int, seed: int) -> Iterator[Named]:
+def _ensemble(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
     from polyspan.baselines.ensemble import co_association_graph
 
     dim = min(ENSEMBLE_DIM, max(1, coordinates.rank - 1))
     graph = co_association_graph(
-        _unit_samples(coordinates), n_clusters, dim, n_runs=ENSEMBLE_RUNS, seed=seed
+        _unit_samples(coordinates), n_clusters, dim, n_runs=ENSEMBLE_RUNS, seed=coordinates.seed
     )
     yield Named(f"ensemble of {ENSEMBLE_RUNS} partitions", "ensemble", coordinates.rank, graph)
 
 
-def _shape_interaction(coordinates: Coordinates, n_clusters: int, seed: int) -> Iterator[Named]:
+def _shape_interaction(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
     from polyspan.baselines.shape_interaction import shape_interaction_graph
 
     for rank in member_ranks(coordinates, n_clusters):

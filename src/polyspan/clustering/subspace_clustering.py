@@ -206,10 +206,10 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             chosen = some_rows(len(distinct), N_EXEMPLARS, rng)
         part = distinct if chosen is None else distinct[chosen]
         coordinates = Coordinates.of(scaled_samples(part), seed, like=given)
-        n_clusters = self._number(coordinates, seed)
+        n_clusters = self._number(coordinates)
         most = most_members(coordinates, n_clusters)
         progress = FitProgress(self, X, y, 1, most)
-        found = self._partition(part, coordinates, n_clusters, seed, extra, progress)
+        found = self._partition(part, coordinates, n_clusters, extra, progress)
         progress.end_start(0)
         if chosen is None:
             found = with_copies(found, copies)
@@ -245,7 +245,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def _dense(self, n_samples: int) -> bool:
         return self.graphs == "all" or (self.graphs == "auto" and n_samples <= DENSE_SAMPLES)
 
-    def _number(self, coordinates: Coordinates, seed: int) -> int:
+    def _number(self, coordinates: Coordinates) -> int:
         """Return the number of clusters, given or found."""
         n = len(coordinates.U)
         self.__dict__.pop("evidence_", None)
@@ -256,7 +256,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             self.evidence_ = np.empty(0)
             return 1
         graphs = candidate_graphs(coordinates, most, self._dense(n))
-        self.evidence_ = evidence(graphs, most, seed)
+        self.evidence_ = evidence(graphs, most, coordinates.seed)
         return int(np.argmax(self.evidence_)) + 2
 
     def _partition(
@@ -264,7 +264,6 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         X: np.ndarray,
         coordinates: Coordinates,
         n_clusters: int,
-        seed: int,
         extra: list[str],
         progress: FitProgress,
     ) -> Partition:
@@ -285,10 +284,9 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             return report is not None and report(0, next(turn), member.gap, member.labels)
 
         dense = self._dense(len(X))
-        graphs = member_graphs(coordinates, n_clusters, seed, dense=dense, extra=extra)
-        members = cluster_graphs(graphs, n_clusters, seed, monitor)
-        judge = Judge.of(coordinates, n_clusters)
-        return decide(members, judge, coordinates, X, seed, close=self.close_subspaces)
+        graphs = member_graphs(coordinates, n_clusters, dense=dense, extra=extra)
+        members = cluster_graphs(graphs, n_clusters, coordinates.seed, monitor)
+        return decide(members, Judge.of(coordinates, n_clusters), X, close=self.close_subspaces)
 
     def _subspaces(self, X: np.ndarray, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
         """Return the attributes that predictions need."""
