@@ -207,4 +207,4 @@ def test_what_cannot_be_estimated():
     with pytest.raises(ValueError, match="no noise that grows"):
         estimate_stabiliser(np.indices((64, 64)).sum(axis=0))
     with pytest.raises(ValueError, match="NaN or infinite"):
-        estimate_stabiliser(np.full((20, 20), np.nan))
+        denoise_poisson(np.full((20, 20), np.nan), blur)

@@ -211,7 +211,7 @@ def estimate_stabiliser(
 
     Parameters are those of `denoise_poisson`; `gain` and `offset` are what is known already.
     """
-    pixels = _check_counts(image, channel_axis, stack_axis, gain, offset).astype(np.float64)
+    pixels = np.asarray(image, dtype=np.float64)
     moved = pixels.transpose(axes_first(pixels.ndim, channel_axis, stack_axis))
     # Slices of a volume below each other.
     n = 1 if channel_axis is None else len(moved)
@@ -233,22 +233,6 @@ def estimate_stabiliser(
     if offset is not None or (intercept >= 0 and not below):
         return Stabiliser(slope * unit, offset or 0.0, read * unit)
     return Stabiliser(slope * unit, -intercept / slope * unit)
-
-
-def _check_counts(
-    image: Any,
-    channel_axis: int | None,
-    stack_axis: int | None,
-    gain: float | None,
-    offset: float | None,
-    read_noise: float | None = None,
-) -> np.ndarray:
-    """Return the pixels; what is given has to make sense by itself."""
-    Stabiliser(1.0 if gain is None else gain, offset or 0.0, read_noise or 0.0)
-    pixels: np.ndarray = check_image(image, channel_axis, stack_axis)
-    if not np.isfinite(pixels).all():
-        raise ValueError("the image has values that are NaN or infinite: fill them first")
-    return pixels
 
 
 def denoise_poisson(
@@ -273,7 +257,11 @@ def denoise_poisson(
     denoised : ndarray, or (denoised, std)
         In the units of the picture.
     """
-    pixels = _check_counts(image, channel_axis, stack_axis, gain, offset, read_noise)
+    # What is given has to make sense by itself.
+    Stabiliser(1.0 if gain is None else gain, offset or 0.0, read_noise or 0.0)
+    pixels: np.ndarray = check_image(image, channel_axis, stack_axis)
+    if not np.isfinite(pixels).all():
+        raise ValueError("the image has values that are NaN or infinite: fill them first")
     check_counts(pixels, gain=gain, offset=offset, read_noise=read_noise)
     if pixels.max() == pixels.min():
         order = axes_first(pixels.ndim, channel_axis, stack_axis)

@@ -151,14 +151,36 @@ def learn_ensemble(
     observed = ~np.isnan(T).all(axis=1)
     X, T = X[observed], T[observed]
     filled = complete(T, rng)
-    fold = rng.permutation(len(T)) % min(N_FOLDS, len(T))
-    for_new = _learn_sets(T, filled, [fold != k for k in range(fold.max() + 1)], rng, tick)
+    keys, places = np.unique(row_keys(X), return_inverse=True)
+
+    def learn_set(part: np.ndarray, known: np.ndarray) -> tuple[Member, ...]:
+        """Learn one set from a part of the rows; of the others the known ones say what is usual."""
+        rows, held = filled[part], T[~part & known]
+        held = held[_some(len(held), rng, MOST_HELD)]
+        members = tuple(
+            learn_member(rows[_some(len(rows), rng)], held, number, rng)
+            for number in numbers_for(len(rows))
+        )
+        tick()
+        return members
+
+    def from_parts(known: np.ndarray) -> Ensemble:
+        """Learn sets that judge the training rows, from those that are known."""
+        parts = [part & known for part in _parts(len(T), rng)]
+        judges = np.ones((len(keys), len(parts)), dtype=bool)
+        for k, part in enumerate(parts):
+            judges[places[part], k] = False
+        sets = tuple(learn_set(part, known) for part in parts)
+        return Ensemble(sets, np.ones(len(sets), dtype=bool), keys, judges)
+
     known = np.ones(len(T), dtype=bool)
-    own = _learn_from_parts(X, T, filled, known, rng, tick)
+    fold = rng.permutation(len(T)) % min(N_FOLDS, len(T))
+    for_new = tuple(learn_set(fold != k, known) for k in range(fold.max() + 1))
+    own = from_parts(known)
     n_suspects = int(SUSPECTS * len(T))
     if n_suspects:
         known[np.argsort(own.judge(X, T), kind="stable")[-n_suspects:]] = False
-        own = _learn_from_parts(X, T, filled, known, rng, tick)
+        own = from_parts(known)
     return Ensemble(
         for_new + own.sets,
         np.arange(len(for_new) + len(own.sets)) < len(for_new),
@@ -167,53 +189,11 @@ def learn_ensemble(
     )
 
 
-def _learn_from_parts(
-    X: np.ndarray,
-    T: np.ndarray,
-    filled: np.ndarray,
-    known: np.ndarray,
-    rng: np.random.RandomState,
-    tick: Callable[[], None],
-) -> Ensemble:
-    """Learn sets that judge the training rows, from those that are `known`."""
-    parts = [part & known for part in _parts(len(T), rng)]
-    keys, places = np.unique(row_keys(X), return_inverse=True)
-    judges = np.ones((len(keys), len(parts)), dtype=bool)
-    for k, part in enumerate(parts):
-        judges[places[part], k] = False
-    sets = _learn_sets(T, filled, parts, rng, tick, judged=known)
-    return Ensemble(sets, np.ones(len(sets), dtype=bool), keys, judges)
-
-
 def _parts(n: int, rng: np.random.RandomState) -> list[np.ndarray]:
     """Return the parts of several partitions of n rows, as masks."""
     n_parts = min(max(n // LEAST_PART, 2), N_PARTS, n)
     drawn = [rng.permutation(n) % n_parts for _ in range(N_PARTITIONS)]
     return [part == k for part in drawn for k in range(n_parts)]
-
-
-def _learn_sets(
-    T: np.ndarray,
-    filled: np.ndarray,
-    parts: list[np.ndarray],
-    rng: np.random.RandomState,
-    tick: Callable[[], None],
-    judged: np.ndarray | None = None,
-) -> tuple[tuple[Member, ...], ...]:
-    """Learn one set from each part of the rows; the others, if `judged`, say what is usual."""
-    sets = []
-    for part in parts:
-        rows = filled[part]
-        held = T[~part] if judged is None else T[~part & judged]
-        held = held[_some(len(held), rng, MOST_HELD)]
-        sets.append(
-            tuple(
-                learn_member(rows[_some(len(rows), rng)], held, number, rng)
-                for number in numbers_for(len(rows))
-            )
-        )
-        tick()
-    return tuple(sets)
 
 
 def complete(T: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
