@@ -22,8 +22,16 @@ from polyspan.images.cascade import Cascade, passed, rounds_for
 from polyspan.images.groups import LEVELS, STRONG
 from polyspan.images.patches import Grid
 from polyspan.images.planes import halve, with_coarse_scale
-from polyspan.images.prior import Classifier, PatchPrior
-from polyspan.images.stages import UNSEEN, Learned, Stage, apply_stage, first_estimate, stage_inputs
+from polyspan.images.stages import (
+    UNSEEN,
+    Classifier,
+    Learned,
+    PatchPrior,
+    Stage,
+    apply_stage,
+    first_estimate,
+    stage_inputs,
+)
 
 SIDE, AREA = 8, 64
 N_CLASSES, N_PATCHES, N_STEPS = 96, 1_000_000, 60

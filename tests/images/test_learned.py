@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import polyspan.images.stages as module
 from polyspan.images import denoise_image
 from polyspan.images.cascade import ROUNDS
-from polyspan.images.prior import PatchPrior
-from polyspan.images.stages import FILE, Learned, Stage, learned
+from polyspan.images.stages import FILE, Learned, PatchPrior, Stage, learned
 from support import noisy_picture
 from tools.learned_arrays import learned_arrays
 

@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan.base.arrays import device, to_numpy
-from polyspan.images.prior import LEAST_VARIANCE, Classifier, PatchPrior, misfit
-from polyspan.images.stages import learned
+from polyspan.images.stages import LEAST_VARIANCE, Classifier, PatchPrior, learned, misfit
 
 SHIPPED = learned().prior
 # As the file holds them, directions are orthonormal to the precision of float16 only.

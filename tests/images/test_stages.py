@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan.base.arrays import device, to_numpy
 from polyspan.images.patches import averaged
-from polyspan.images.prior import Classifier, PatchPrior
 from polyspan.images.stages import (
     FIRST_STEP,
     LEAST_FREEDOM,
     UNSEEN,
+    Classifier,
+    PatchPrior,
     Stage,
     apply_stage,
     by_class,

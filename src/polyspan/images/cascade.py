@@ -10,8 +10,7 @@ from polyspan.base.progress import Share
 from polyspan.images import group_arrays
 from polyspan.images.groups import BACK, LEVELS, STRONG, Pass, Whitening, group_pass
 from polyspan.images.planes import halve, with_coarse_scale
-from polyspan.images.prior import PatchPrior
-from polyspan.images.stages import Learned, Stage, apply_stage, first_estimate
+from polyspan.images.stages import Learned, PatchPrior, Stage, apply_stage, first_estimate
 
 #: Smallest side of a picture whose half is denoised first.
 LEAST_TO_HALVE = 64

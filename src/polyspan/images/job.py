@@ -34,9 +34,8 @@ from polyspan.images.planes import (
     result_type,
     without_offset,
 )
-from polyspan.images.prior import PatchPrior, misfit
 from polyspan.images.split import MOST_COLOURS, Split
-from polyspan.images.stages import FILE, FIRST_STEP, apply_stage, learned
+from polyspan.images.stages import FILE, FIRST_STEP, PatchPrior, apply_stage, learned, misfit
 from polyspan.images.volumes import denoise_volume
 from polyspan.mixture import SubspaceMixture
 
