@@ -1,5 +1,7 @@
 """Inpainting: better than smooth interpolation, for every kind of picture and mask."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -217,3 +219,16 @@ def test_places_of_a_patch_that_are_never_observed():
     found = inpaint_image(clean, mask)
     assert np.isfinite(found).all()
     assert_array_equal(found[~mask], clean[~mask])
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+def test_integers_of_which_nearly_all_are_masked(preset):
+    """No logarithm of 0 warns where hardly a patch has an observed pixel."""
+    pixels = RNG.integers(0, 256, (32, 32)).astype(np.uint8)
+    for places in (np.s_[5, 5], np.s_[5, 5:9], np.s_[:4, :4]):
+        hidden = np.ones(pixels.shape, dtype=bool)
+        hidden[places] = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = inpaint_image(pixels, hidden, preset)
+        assert np.isfinite(found).all()
