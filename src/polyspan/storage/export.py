@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-import polyspan
 from polyspan.base.arrays import to_numpy
 from polyspan.base.files import atomic_write, check_target
 from polyspan.linear.linear_union import LinearUnion
@@ -88,9 +88,16 @@ def export_model(model: Any, path: str | Path, *, overwrite: bool = False) -> No
             "writes .skops, which load_model reads where polyspan is installed"
         )
     check_target(path, overwrite=overwrite)
-    content = onnx_bytes(_exported(model), polyspan.__version__)
+    content = onnx_bytes(_exported(model), _version())
     with atomic_write(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
+
+
+def _version() -> str:
+    try:
+        return version("polyspan")
+    except PackageNotFoundError:  # pragma: no cover - run from a checkout that was never installed
+        return "0+unknown"
 
 
 def _exported(model: Any) -> Exported:
