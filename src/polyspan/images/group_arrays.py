@@ -67,7 +67,14 @@ def group_pass_arrays(
     unit = _power_of_two_above(planes, estimate)
     ridge = max(k * settings.kappa * (sigma / unit) ** 2, LEAST_RIDGE)
     totals, weights = zeros(planes.shape, planes), zeros(planes.shape, planes)
-    for rows in _strips(tops, len(lefts), width, k, settings, item_bytes(planes), memory):
+    # First distances, and squares for a row of displacements; then the numbers of pixels, five
+    # arrays of patches, and three of the systems.
+    reach, item = 2 * settings.radius + 1, item_bytes(planes)
+    matching = item * reach * (len(lefts) * reach + 2 * width * settings.step)
+    denoising = len(lefts) * (k * side**2 * (8 + 5 * item) + 3 * k * k * item)
+    size = max(1, int(memory / max(matching, denoising)))
+    for start in range(0, len(tops), size):
+        rows = tops[start : start + size]
         ends = int(rows[0]) - settings.radius, int(rows[-1]) + settings.radius + side
         strip = slice(max(0, ends[0]), min(height, ends[1]))
         z, y = estimate[:, strip, :] / unit, planes[:, strip, :] / unit
@@ -85,19 +92,6 @@ def _power_of_two_above(*arrays: Array) -> float:
     xp = namespace(*arrays)
     largest = max(float(xp.max(xp.abs(a))) for a in arrays)
     return math.ldexp(1.0, math.frexp(largest)[1])
-
-
-def _strips(
-    tops: np.ndarray, n_lefts: int, width: int, k: int, settings: Pass, item: int, memory: float
-) -> list[np.ndarray]:
-    """Return the rows of reference patches of each strip."""
-    area, reach = settings.side**2, 2 * settings.radius + 1
-    # First distances, and squares for a row of displacements; then the numbers of pixels, five
-    # arrays of patches, and three of the systems.
-    matching = item * reach * (n_lefts * reach + 2 * width * settings.step)
-    denoising = n_lefts * (k * area * (8 + 5 * item) + 3 * k * k * item)
-    size = max(1, int(memory / max(matching, denoising)))
-    return [tops[i : i + size] for i in range(0, len(tops), size)]
 
 
 def _similar_patches(
