@@ -7,7 +7,6 @@ import pytest
 import tifffile
 from PIL import Image
 
-from polyspan.cli import denoise as module
 from polyspan.images import denoise_image
 
 RNG = np.random.default_rng(0)
@@ -47,7 +46,7 @@ def seen(monkeypatch):
         calls.append((args, options))
         return denoise_image(*args, **options)
 
-    monkeypatch.setattr(module, "denoise_image", spy)
+    monkeypatch.setattr("polyspan.images.denoise_image", spy)
     return calls
 
 
@@ -59,7 +58,7 @@ def test_what_is_written_is_what_python_returns(run, tmp_path, seen):
         np.testing.assert_array_equal(loaded("photo-denoised.png"), expected)
     ran(run, "photo.png", "-o", "b.png")
     (*_, preset, _), asked = seen[-1]
-    assert (preset, asked["n_jobs"], asked["progress"]) == ("balanced", -1, False)
+    assert (preset, asked["n_jobs"]) == ("balanced", -1)
     ran(run, "photo.png", "-o", "c.png", "--jobs", 1)
     assert seen[-1][1]["n_jobs"] == 1
     np.testing.assert_array_equal(loaded("b.png"), loaded("c.png"))
@@ -204,7 +203,7 @@ def test_an_interrupt_stops_all(run, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "denoise_image", interrupted)
+    monkeypatch.setattr("polyspan.images.denoise_image", interrupted)
     done = run("denoise", "a.png", "b.png", "--sigma", "10")
     assert done.exit_code == 130
     assert done.output.count("error") == 1
@@ -282,11 +281,3 @@ def test_options_that_do_not_fit(run, tmp_path, words, code, message):
     assert done.exit_code == code, done.output
     assert message in " ".join(done.output.replace("│", " ").split())
     assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before
-
-
-def test_a_bar_is_shown_on_a_terminal(run, tmp_path, seen, monkeypatch):
-    saved(noisy(CLEAN, 10), "photo.png")
-    for quiet in (False, True):
-        monkeypatch.setattr(module, "_on_terminal", lambda: True)
-        ran(run, "photo.png", "--force", "--preset", "fast", *["-q"] * quiet)
-        assert seen[-1][1]["progress"] is not quiet
