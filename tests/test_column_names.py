@@ -17,7 +17,7 @@ from polyspan import (
     SubspaceOutlierDetector,
     baselines,
 )
-from polyspan.cli.csv_files import check_unique
+from polyspan.cli.tables import check_unique
 from polyspan.inputs import plain_numbers
 
 X = np.random.RandomState(0).standard_normal((40, 5))

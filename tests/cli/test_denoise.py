@@ -231,10 +231,14 @@ def test_the_noise_of_reading_out(run, tmp_path, seen):
         (("photo.png", "--sigma", "objects.npy"), 3, "cannot read objects.npy"),
         (("photo.png", "--sigma", "map.png", "-o", "map.png", "--force"), 1, "map of sigma itself"),
         (("photo.png", "--sigma", "3", "--noise", "poisson"), 1, "do not go together"),
-        (("photo.png", "--gain", "3"), 1, "need --noise poisson"),
-        (("photo.png", "--read-noise", "3"), 1, "--read-noise need --noise poisson"),
+        (("photo.png", "--gain", "3"), 1, "they need --noise "),
+        (("photo.png", "--read-noise", "3"), 1, "--read-noise with --noise "),
         (("photo.png", "--noise", "poisson", "--read-noise", "-1"), 2, "'--read-noise'"),
-        (("stack.tif", "--stack", "--noise", "correlated"), 1, "correlated and --stack"),
+        (
+            ("stack.tif", "--stack", "--noise", "correlated"),
+            1,
+            '"correlated" with --stack: it is known',
+        ),
         (("photo.png", "--sigma", "1,2,3"), 1, "photo.png: sigma has the shape (3,)"),
         (
             ("holes.tif",),
@@ -256,7 +260,11 @@ def test_the_noise_of_reading_out(run, tmp_path, seen):
         (("one.tif", "--stack"), 1, "one picture, not a stack"),
         (("mixed.tif", "--stack"), 3, "2 kinds (20×20 and 30×20)"),
         (("stack.tif", "--stack", "-o", "o.png"), 1, "a stack needs a name in .tif"),
-        (("stack.tif", "--stack", "--std", "std.npy"), 1, "--std and --stack"),
+        (
+            ("stack.tif", "--stack", "--std", "std.npy"),
+            1,
+            "--std takes one picture, not several and no --stack",
+        ),
         (("whole.tif", "--stack"), 3, "type uint32"),
     ],
 )

@@ -9,9 +9,9 @@ import zlib
 import numpy as np
 import pytest
 import tifffile
+from imagecodecs import png_decode
 from PIL import Image, ImageOps
 
-from imagecodecs import png_decode
 from polyspan.cli.errors import CommandError
 from polyspan.cli.pictures import read_mask, read_picture, upright
 

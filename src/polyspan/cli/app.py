@@ -85,8 +85,6 @@ def guard(function: Function, words: Mapping[str, str] | None = None) -> Functio
             except (typer.Exit, typer.BadParameter, SystemExit):
                 raise
             except BaseException as error:
-                if isinstance(error, CommandError) and error.code == Code.CLOSED:
-                    raise typer.Exit(int(Code.CLOSED)) from None  # as other commands: silently
                 code = tell(error, debug=bool(options.get("debug")), words=words)
                 raise typer.Exit(int(code)) from None
             finally:

@@ -12,8 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-import typer
-
 from polyspan.cli.errors import Code, CommandError
 
 WINDOWS = os.name == "nt"
@@ -100,4 +98,4 @@ def report(lines: Iterable[str], *, aside: bool = False) -> None:
     """
     with standard_output():
         for line in lines:
-            typer.echo(line, err=aside)
+            print(line, file=sys.stderr if aside else sys.stdout)

@@ -83,6 +83,8 @@ def tell(
 ) -> Code:
     """Say what went wrong, and with what file unless the message names it; return the exit code."""
     code, message = explain(error)
+    if code == Code.CLOSED:  # as other commands: silently
+        return code
     if debug:
         traceback.print_exception(error, file=sys.stderr)
     message = in_words_of_options(message, words or {})
@@ -105,7 +107,7 @@ def in_words_of_options(message: str, words: Mapping[str, str]) -> str:
 def say(kind: str, message: str) -> None:
     """Write one line to the standard error: an error, a warning or a note."""
     typer.secho(f"{kind}: ", fg=COLOURS[kind], bold=kind == "error", err=True, nl=False)
-    typer.echo(" ".join(message.split()), err=True)
+    print(" ".join(message.split()), file=sys.stderr, flush=True)
 
 
 def counted(n: int, noun: str) -> str:

@@ -98,9 +98,9 @@ def _types_of(words: list[str]) -> dict[str, str]:
 
 
 def _completed(imputer: Any, X: Any, draws: int | None, seed: int) -> list[Any]:
-    """Return filled tables, with the columns of X."""
-    # A model from Python may drop columns without any entry, or add indicators.
-    imputer.set_params(keep_empty_features=True, add_indicator=False)
+    """Return the columns of filled tables; without those that had no entry in fit."""
+    # A model from Python may add indicators.
+    imputer.set_params(keep_empty_features=False, add_indicator=False)
     imputer.indicator_ = None
     imputer.set_output(transform="pandas")
     with warnings.catch_warnings():
@@ -114,10 +114,7 @@ def _completed(imputer: Any, X: Any, draws: int | None, seed: int) -> list[Any]:
 def _put_back(frame: Any, filled: Any) -> Any:
     """Return all columns of a file, of which some are filled."""
     whole = frame.copy()
-    for name in filled:
-        # A column that had no entry in fit would get zeros; a file keeps its empty cells.
-        if filled[name].nunique() and not (frame[name].isna().all() and (filled[name] == 0).all()):
-            whole[name] = filled[name]
+    whole[list(filled)] = filled
     return whole
 
 

@@ -16,7 +16,11 @@ from polyspan.cli.errors import counted
 MOST_COLUMNS = 3
 Contamination = Annotated[
     float | None,
-    typer.Option(help="Fraction of outliers among the rows.", show_default="found from the scores"),
+    typer.Option(
+        help="Fraction of outliers among the rows; found from the scores if not given.",
+        min=0,
+        max=0.5,
+    ),
 ]
 
 
@@ -24,7 +28,7 @@ Contamination = Annotated[
     "outliers",
     panel="Tables",
     epilog="polyspan outliers table.csv -o unusual.csv",
-    words={"contamination": "--contamination"},
+    words={},
 )
 def outliers(
     data: options.Data,
