@@ -30,11 +30,11 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceMixture
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from polyspan.batch import fit_micusal
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
-from polyspan.union._solve.problem import Problem, prepare
+from polyspan.linear._solve.problem import Problem, prepare
 
 LAM = 4.0
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "array-api-compat", "polyspan")

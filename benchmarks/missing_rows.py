@@ -15,12 +15,12 @@ import numpy as np
 from polyspan import RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
+from polyspan.linear._solve.grouse import closeness_step
+from polyspan.linear._solve.grouse_sweep import sweep
+from polyspan.linear._solve.masked import MaskedBlock
+from polyspan.linear._solve.problem import Problem, prepare
+from polyspan.linear._solve.shape import power_step
 from polyspan.metrics import average_subspace_distance
-from polyspan.union._solve.grouse import closeness_step
-from polyspan.union._solve.grouse_sweep import sweep
-from polyspan.union._solve.masked import MaskedBlock
-from polyspan.union._solve.problem import Problem, prepare
-from polyspan.union._solve.shape import power_step
 from reproduction.experiments import literal as literal_missing
 from timing import interleaved
 

@@ -18,9 +18,9 @@ import literal
 from polyspan import MiCUSaL
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases
+from polyspan.linear._solve.alternation import Rules, alternate
+from polyspan.linear._solve.problem import Problem, prepare
 from polyspan.metrics import average_subspace_distance, clustering_error
-from polyspan.union._solve.alternation import Rules, alternate
-from polyspan.union._solve.problem import Problem, prepare
 from timing import interleaved, peak_mib
 
 Row = dict[str, Any]

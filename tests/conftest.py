@@ -54,7 +54,7 @@ LONGEST = (
     "data/test_dask.py", "cli/test_shell.py", "ecosystem/test_estimator_checks.py",
     "reproduction/test_smoke.py", "site/test_pages.py", "reproduction/test_runner.py",
     "cli/test_console.py", "ecosystem/test_ecosystem.py", "tables/test_imputer_inputs.py",
-    "examples/test_demo.py", "reproduction/test_in_browser.py", "union/test_unequal_dims.py",
+    "examples/test_demo.py", "reproduction/test_in_browser.py", "linear/test_unequal_dims.py",
     "cli/test_jpeg.py", "mixture/test_arrays.py", "mixture/test_dimensions.py",
 )  # fmt: skip
 

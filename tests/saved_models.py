@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 
 from polyspan.datasets import make_union_of_subspaces, mask_entries
-from polyspan.saved_archive import MANIFEST, SCHEMA, digest
+from polyspan.storage.archive import MANIFEST, SCHEMA, digest
 
 DATA = make_union_of_subspaces(
     (30, 30), n_features=12, subspace_dim=2, spread=0.8, noise=0.02, random_state=0

@@ -11,7 +11,7 @@ import pytest
 
 from polyspan import MCKUSaL, MiCUSaL, RobustMCKUSaL, SubspaceClustering, SubspaceMixture
 from polyspan.baselines import KernelKMeans
-from polyspan.union.linear import LinearUnion
+from polyspan.linear.linear_union import LinearUnion
 
 
 def require_torch():

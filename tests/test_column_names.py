@@ -17,8 +17,8 @@ from polyspan import (
     SubspaceOutlierDetector,
     baselines,
 )
+from polyspan.base.inputs import plain_numbers
 from polyspan.cli.tables import check_unique
-from polyspan.inputs import plain_numbers
 
 X = np.random.RandomState(0).standard_normal((40, 5))
 TWICE = pd.DataFrame(X, columns=["a", "b", "b", "c", "a"])

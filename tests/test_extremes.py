@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from polyspan import MCKUSaL, MiCUSaL, RobustMiCUSaL, SubspaceImputer, SubspaceMixture
+from polyspan.base.checks import lowest_finite
 from polyspan.baselines import GROUSE
-from polyspan.checks import lowest_finite
 from polyspan.geometry import is_orthonormal
 from polyspan.images import denoise_image
 from polyspan.model_selection import masked_entry_score
@@ -36,10 +36,18 @@ def test_grouse_says_where_steps_are_not_finite():
         GROUSE(2, random_state=0).fit(1e300 * X)
 
 
-@pytest.mark.parametrize("options", [{}, {"low_rank": 10}, {"kernel": "linear"}])
+LINEAR = {"kernel": "linear"}
+
+
+@pytest.mark.parametrize("options", [{}, LINEAR, LINEAR | {"low_rank": 10}])
 def test_kernel_values_that_are_not_finite(options):
     with pytest.raises(ValueError, match="kernel values are not finite: scale X"):
         MCKUSaL(2, 2, random_state=0, **options).fit(SPREAD)
+
+
+def test_gaussian_values_of_far_rows_and_near_landmarks_are_zero():
+    model = MCKUSaL(2, 2, random_state=0, low_rank=10).fit(SPREAD)
+    assert np.isfinite(model.transform(SPREAD)).all()
 
 
 def test_kernel_values_whose_sums_are_not_finite():

@@ -49,7 +49,7 @@ assert "matplotlib" not in sys.modules, "before something is drawn"
 
 def test_modules_are_reachable_and_imported_when_they_are_asked_for():
     names = ["baselines", "clustering", "images", "kernel", "mixture", "model_selection"]
-    names += ["plotting", "persistence", "saved_types", "cli"]
+    names += ["plotting", "storage", "cli"]
     code = LATER.replace("NAMES", repr(names))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ from polyspan.datasets import make_union_of_subspaces
 
 ROOT = str(Path(polyspan.__file__).parent)
 #: What surrounds a fit: when this returns, the fit is over.
-AROUND = polyspan._sklearn.__file__
+AROUND = polyspan.base.private_sklearn.__file__
 FIRST = make_union_of_subspaces((12, 12), n_features=6, subspace_dim=1, random_state=0).X
 OTHER = make_union_of_subspaces((11, 13), n_features=5, subspace_dim=1, random_state=1).X
 #: Settings that are small and draw no numbers by chance.

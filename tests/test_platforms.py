@@ -115,7 +115,7 @@ def folders_of_linux(tree):
 
 
 def temporary_files(tree):
-    """Names from `tempfile`, which can hang: `polyspan.files` has its own."""
+    """Names from `tempfile`, which can hang: `polyspan.base.files` has its own."""
     yield from (call.lineno for call, name, _ in calls(tree) if name in TEMPORARY)
 
 

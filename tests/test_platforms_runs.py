@@ -13,7 +13,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from polyspan import MiCUSaL, SubspaceClustering, SubspaceImputer, SubspaceMixture, arrays
+from polyspan import MiCUSaL, SubspaceClustering, SubspaceImputer, SubspaceMixture
+from polyspan.base import arrays
 from polyspan.baselines import ElasticNetSubspaceClustering, KernelKMeans
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.images import denoise_image, inpaint_image
@@ -115,7 +116,8 @@ import sys, warnings
 from pathlib import Path
 warnings.filterwarnings("error", category=EncodingWarning, module="polyspan")
 import numpy as np
-from polyspan import arrays, MiCUSaL, load_model, save_model
+from polyspan import MiCUSaL, load_model, save_model
+from polyspan.base import arrays
 from polyspan.cli.app import app, register_commands
 register_commands()
 X = np.random.RandomState(0).standard_normal((40, 4))

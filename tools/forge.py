@@ -29,7 +29,7 @@ import numpy as np
 from forging.calls import outcome_of
 from forging.kinds import forged
 from forging.models import Example, examples
-from polyspan.persistence import model_bytes
+from polyspan.storage.models import model_bytes
 
 #: Seconds of the processor that a file may take, and seconds on the clock: others may be busy.
 MOST_SECONDS, MOST_WAITED = 10.0, 90.0

@@ -32,7 +32,7 @@ Outcome = dict[str, Any]
 Lines = dict[str, dict[int, list[str]]]
 #: Which tests judge which folder of the package.
 FOLDERS = {
-    "union/_solve": "tests/union",
+    "linear/_solve": "tests/linear",
     "kernel/_solve": "tests/kernel",
     "mixture/_solve": "tests/mixture",
     "images": "tests/images",

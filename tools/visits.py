@@ -1,7 +1,7 @@
 """Count the files and functions that a call visits: `python tools/visits.py`, with -v their names.
 
 It prints the table of ARCHITECTURE.md; `--write` puts it there, and `--check` fails where the page
-says something else. Functions of `arrays` and `geometry` are not counted, nor are lambdas and
+says something else. Functions of `base.arrays` and `geometry` are not counted, nor are lambdas and
 comprehensions. Where a call fits another public estimator, that `fit` is one function, and what it
 visits is not counted: the estimator has a row of its own, or can be read on its own.
 """
@@ -35,7 +35,7 @@ def counted_file(name: str) -> str:
     """Return a file's path below polyspan, or an empty text if the file is not counted."""
     path = Path(name)
     file = str(path.relative_to(ROOT)) if ROOT in path.parents else ""
-    return "" if file == "arrays.py" or file.startswith("geometry") else file
+    return "" if file == "base/arrays.py" or file.startswith("geometry") else file
 
 
 def is_public(estimator: Any) -> bool:

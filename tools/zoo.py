@@ -1,4 +1,4 @@
-"""Write the zoo of saved models in tests/data/zoo: `python tools/zoo.py`.
+"""Write the zoo of saved models in tests/storage/zoo: `python tools/zoo.py`.
 
 It holds a file for every class that can be saved and for every optional attribute, the rows that
 the models are asked about, and their answers. Files of an older polyspan must load and answer as
@@ -36,11 +36,11 @@ from polyspan import (
     load_model,
 )
 from polyspan.datasets import mask_entries
-from polyspan.persistence import model_bytes
+from polyspan.storage.models import model_bytes
 from recording.outcomes import answers
 from recording.stored import Record, fingerprint, kept_of
 
-ZOO = Path(__file__).parents[1] / "tests" / "data" / "zoo"
+ZOO = Path(__file__).parents[1] / "tests" / "storage" / "zoo"
 ANSWERS, ASKED = "answers.npz", "asked.npz"
 
 

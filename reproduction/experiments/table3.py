@@ -11,9 +11,9 @@ import numpy as np
 from polyspan.data.rows import ArrayRows
 from polyspan.datasets import mask_entries
 from polyspan.geometry import draw_bases
-from polyspan.union._solve.grouse import GrouseRules, learn_by_grouse
-from polyspan.union._solve.masked import MaskedBlock
-from polyspan.union._solve.problem import Problem, prepare
+from polyspan.linear._solve.grouse import GrouseRules, learn_by_grouse
+from polyspan.linear._solve.masked import MaskedBlock
+from polyspan.linear._solve.problem import Problem, prepare
 from reproduction.experiments import literal
 from reproduction.experiments.scenes import noisy_scene
 from reproduction.experiments.source import STAND_IN, Source

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from polyspan.files import atomic_write
+from polyspan.base.files import atomic_write
 from reproduction.page.about import About
 from reproduction.page.chart import chart, curve_styles, standalone
 from reproduction.page.csv_tables import claims_csv, curves_csv, results_csv

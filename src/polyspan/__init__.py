@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from polyspan._interrupts import ended_by_interrupt, is_command
+from polyspan.base.interrupts import ended_by_interrupt, is_command
 
 if TYPE_CHECKING:
     from polyspan import (
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     )
     from polyspan.clustering import SubspaceClustering
     from polyspan.comparison import Comparison, compare
-    from polyspan.export import export_model
     from polyspan.kernel import MCKUSaL, RobustMCKUSaL
+    from polyspan.linear import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
     from polyspan.mixture import SubspaceMixture
     from polyspan.outliers import SubspaceOutlierDetector
-    from polyspan.persistence import load_model, save_model
+    from polyspan.storage.export import export_model
+    from polyspan.storage.models import load_model, save_model
     from polyspan.tables import SubspaceImputer, pool_estimates
-    from polyspan.union import AdaptiveMiCUSaL, MiCUSaL, RobustMiCUSaL
 
     __version__: str
 
@@ -61,21 +61,21 @@ __all__ = [
 # Where the names are that are not modules themselves. All are imported when somebody first asks
 # for them, so that `import polyspan` waits for nothing.
 _HOMES = {
-    "AdaptiveMiCUSaL": "union",
+    "AdaptiveMiCUSaL": "linear",
     "Comparison": "comparison",
     "MCKUSaL": "kernel",
-    "MiCUSaL": "union",
+    "MiCUSaL": "linear",
     "RobustMCKUSaL": "kernel",
-    "RobustMiCUSaL": "union",
+    "RobustMiCUSaL": "linear",
     "SubspaceClustering": "clustering",
     "SubspaceImputer": "tables",
     "SubspaceMixture": "mixture",
     "SubspaceOutlierDetector": "outliers",
     "compare": "comparison",
-    "export_model": "export",
-    "load_model": "persistence",
+    "export_model": "storage.export",
+    "load_model": "storage.models",
     "pool_estimates": "tables",
-    "save_model": "persistence",
+    "save_model": "storage.models",
 }
 
 

@@ -1,6 +1,6 @@
 """Many small problems at once: Monte Carlo trials, restarts, one model per block of pixels."""
 
-from polyspan.union.batch import BatchFit, fit_micusal
+from polyspan.linear.batch import BatchFit, fit_micusal
 
 __all__ = ["BatchFit", "fit_micusal"]
 

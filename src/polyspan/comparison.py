@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from polyspan._optional import import_optional
-from polyspan._sklearn import check_parameters
-from polyspan.arrays import as_array
-from polyspan.inputs import as_dispatched
+from polyspan.base.arrays import as_array
+from polyspan.base.inputs import as_dispatched
+from polyspan.base.optional import import_optional
+from polyspan.base.private_sklearn import check_parameters
+from polyspan.base.progress import progress_bar
 from polyspan.metrics import (
     average_subspace_distance,
     clustering_error,
     relative_reconstruction_error,
 )
-from polyspan.progress import progress_bar
 from polyspan.summaries import card, table_html
 
 #: What can be measured, in the order of the columns; for all of them lower is better.

@@ -13,8 +13,9 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from polyspan._sklearn import plain_settings
-from polyspan.arrays import Array, namespace, to_numpy
+from polyspan.base.arrays import Array, namespace, to_numpy
+from polyspan.base.inputs import as_dispatched, plain_numbers
+from polyspan.base.private_sklearn import plain_settings
 from polyspan.geometry.dimension import estimate_dimension
 from polyspan.geometry.distances import (
     as_floats,
@@ -24,7 +25,6 @@ from polyspan.geometry.distances import (
     subspace_distance,
     without_padding,
 )
-from polyspan.inputs import as_dispatched, plain_numbers
 
 __all__ = [
     "average_subspace_distance",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 
 #: Most rows of a table that a notebook shows.
 MOST_ROWS = 50

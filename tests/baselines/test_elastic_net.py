@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import ElasticNet
 
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.baselines import ElasticNetSubspaceClustering
 from polyspan.baselines.elastic_net import elastic_net_codes
 from polyspan.datasets import make_union_of_subspaces

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.baselines import EnsembleKSubspaces
 from polyspan.baselines import ensemble as module
 from polyspan.baselines.ensemble import co_association, co_association_graph, ensemble_labels

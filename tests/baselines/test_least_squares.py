@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
 
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.baselines import LeastSquaresSubspaceClustering
 from polyspan.baselines.least_squares import least_squares_graph, ridge_factor
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.baselines import RobustShapeInteraction
 from polyspan.baselines.base import leading_coordinates, left_singular_vectors
 from polyspan.baselines.shape_interaction import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from polyspan import _interrupts
+from polyspan.base import interrupts
 from polyspan.cli import console
 from polyspan.cli.errors import Code, CommandError
 from support import noisy_picture
@@ -156,7 +156,7 @@ def test_ctrl_break_ends_the_command_like_a_termination(tmp_path):
 )  # fmt: skip
 def test_names_of_the_command(monkeypatch, name, ours):
     monkeypatch.setattr(sys, "argv", [os.path.join("folder", name)])
-    assert _interrupts.is_command() is ours
+    assert interrupts.is_command() is ours
 
 
 def test_lines_of_windows_are_read_and_kept(run, shelf, tmp_path):
@@ -173,7 +173,7 @@ def test_lines_of_windows_are_read_and_kept(run, shelf, tmp_path):
 
 def test_a_picture_is_not_replaced_by_itself_in_other_letters(run, tmp_path, monkeypatch):
     Image.fromarray(np.zeros((8, 8), dtype=np.uint8)).save(tmp_path / "photo.png")
-    monkeypatch.setattr("polyspan.files._ignores_case", lambda folder: True)
+    monkeypatch.setattr("polyspan.base.files._ignores_case", lambda folder: True)
     done = run("denoise", "photo.png", "-o", "Photo.PNG", "--force")
     assert done.exit_code == 1
     assert "the output is the picture itself" in done.output

@@ -219,7 +219,7 @@ def test_an_interrupt_while_a_program_imports_the_library_stays_its_own(tmp_path
 
 
 def test_handlers_of_others_stay():
-    from polyspan._interrupts import ended_by_interrupt
+    from polyspan.base.interrupts import ended_by_interrupt
 
     before = signal.getsignal(signal.SIGINT)
     try:

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
 
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.clustering.consensus import (
     Member,
     agreement,

@@ -6,7 +6,7 @@ import scipy.sparse
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 
-from polyspan.arrays import device, to_numpy
+from polyspan.base.arrays import device, to_numpy
 from polyspan.clustering import SubspaceClustering, decision, exemplars
 from polyspan.clustering import coordinates as coordinates_module
 from polyspan.clustering import subspace_clustering as module

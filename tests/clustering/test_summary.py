@@ -109,7 +109,7 @@ def test_a_number_that_was_found_has_its_runner_up():
 
 def test_labels_that_most_graphs_contradict():
     found = summarise(fitted(0.1, contradiction_=0.9))
-    assert "0.10 of 1. Most graphs contradict the labels, so these" in found.sentences[1]
+    assert "of the weight contradict the labels, so these are probably" in found.sentences[1]
     assert found.sentences[-1] == "Next: compare with k-means or a Gaussian mixture."
     assert dict(found.facts)["Contradiction"] == "graphs with 90% of the weight disagree"
     assert "contradict" not in str(summarise(fitted(0.1, contradiction_=0.6)).sentences)

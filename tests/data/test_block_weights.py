@@ -144,7 +144,7 @@ def test_rows_without_weight_are_no_samples(rows):
 @pytest.mark.parametrize("rows", [np.asarray, as_dask])
 def test_many_rows_are_drawn_by_their_weights(rows, monkeypatch):
     """Among more rows than candidates, a start takes those that weigh most."""
-    monkeypatch.setattr("polyspan.union.starts.MOST_CANDIDATES", 20)
+    monkeypatch.setattr("polyspan.linear.starts.MOST_CANDIDATES", 20)
     weights = np.where(np.arange(N) % 30 == 3, 1e9, np.where(WEIGHTS, 1e-9, 0.0))
     model = MiCUSaL(3, 0, affine=True, init="random", n_init=1, max_iter=1, random_state=0)
     with warnings.catch_warnings():

@@ -18,8 +18,8 @@ from polyspan import MiCUSaL, RobustMiCUSaL
 from polyspan.data.dask import DaskRows
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
-from polyspan.union._solve import refilling
-from polyspan.union._solve.refilling import Worst
+from polyspan.linear._solve import refilling
+from polyspan.linear._solve.refilling import Worst
 
 SHAPE = (4, 40, 3)  # L, m, s
 SIZES = (90, 60, 80, 70)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from polyspan import AdaptiveMiCUSaL, MCKUSaL, MiCUSaL, RobustMCKUSaL, RobustMiCUSaL
-from polyspan.arrays import device, namespace, to_numpy
+from polyspan.base.arrays import device, namespace, to_numpy
 from polyspan.baselines import KSubspaces
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases

@@ -74,7 +74,7 @@ class Recorder:
 @pytest.mark.parametrize("grouped", [True, False])
 def test_callbacks_see_starts_and_iterations(n_jobs, grouped, monkeypatch):
     if not grouped:
-        monkeypatch.setattr("polyspan.union.starts.GROUP_BYTES", 1)
+        monkeypatch.setattr("polyspan.linear.starts.GROUP_BYTES", 1)
     recorder = Recorder()
     model = MiCUSaL(3, 2, n_init=3, anneal_steps=4, random_state=0, n_jobs=n_jobs)
     model.set_callbacks(recorder).fit(DATA.X)

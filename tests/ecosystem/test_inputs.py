@@ -29,7 +29,7 @@ from polyspan.datasets import (
     mask_entries,
 )
 from polyspan.kernels import Kernel, estimate_kernel
-from polyspan.persistence import ESTIMATORS
+from polyspan.storage.models import ESTIMATORS
 from support import require_torch
 
 X = make_union_of_subspaces((20, 20), n_features=8, subspace_dim=2, random_state=0).X

@@ -25,7 +25,7 @@ SETUP = """
 import warnings
 warnings.simplefilter("ignore")
 import inspect
-import numpy as np, pandas as pd, sklearn, polyspan, polyspan._bars_drawn
+import numpy as np, pandas as pd, sklearn, polyspan, polyspan.base.bars_drawn
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from polyspan import *
@@ -57,8 +57,8 @@ frame = pd.DataFrame(X[:, :3], columns=["<script>alert(1)</script>", "b&b", "c"]
 frame.iloc[0, 0] = None
 SubspaceImputer(method="subspaces").fit(frame)""",
     "bar": """
-polyspan._bars.DELAY = 0.0
-polyspan._bars_drawn.PAUSE = 0.02
+polyspan.base.bars.DELAY = 0.0
+polyspan.base.bars_drawn.PAUSE = 0.02
 with show_progress():
     SubspaceOutlierDetector().fit(X)""",
     "text": "sklearn.set_config(display='text')\nfitted(MiCUSaL)",

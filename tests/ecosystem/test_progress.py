@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator
 
 import polyspan
 from polyspan import MiCUSaL, SubspaceImputer, _bars, baselines, compare
+from polyspan.base.progress import FitProgress, progress_bar
 from polyspan.batch import fit_micusal
 from polyspan.callbacks import show_progress
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.images import denoise_image, inpaint_image
 from polyspan.model_selection import choose_by_noise, choose_size
-from polyspan.progress import FitProgress, progress_bar
 
 X = make_union_of_subspaces(
     (24, 20), n_features=8, subspace_dim=2, spread=0.8, noise=0.02, random_state=0
@@ -59,7 +59,7 @@ class Display:
 @pytest.fixture
 def display(monkeypatch):
     found = Display()
-    monkeypatch.setattr("polyspan._bars_drawn.start_display", lambda: found)
+    monkeypatch.setattr("polyspan.base.bars_drawn.start_display", lambda: found)
     yield found
     assert _bars._jobs == []
     assert _bars._display is None
@@ -201,5 +201,5 @@ def test_what_it_needs(monkeypatch):
 
 
 def test_nothing_is_drawn_before_somebody_asks():
-    code = "import sys, polyspan.callbacks; assert 'polyspan._bars_drawn' not in sys.modules"
+    code = "import sys, polyspan.callbacks; assert 'polyspan.base.bars_drawn' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

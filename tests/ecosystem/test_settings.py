@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from polyspan import MCKUSaL, MiCUSaL, RobustMCKUSaL, SubspaceImputer, SubspaceMixture, metrics
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from polyspan.baselines import (
     BlockSparseDictionary,
     KernelKMeans,

@@ -127,7 +127,7 @@ def test_example(name, size, words, tmp_path, capsys):
 
 def test_looking(tmp_path, capsys):
     run_example("looking", ["--samples=200", "--output", str(tmp_path)])
-    assert "200 samples given" in capsys.readouterr().out
+    assert "5 affine subspaces of 64 features" in capsys.readouterr().out
     names = {"subspaces", "residuals", "samples", "basis-images", "loadings"}
     assert {path.stem for path in tmp_path.glob("*.png")} == names
     for path in tmp_path.glob("*.png"):

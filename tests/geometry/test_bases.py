@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from polyspan.geometry import (
     draw_bases,
     is_orthonormal,

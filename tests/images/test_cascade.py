@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import polyspan.images.cascade as module
-from polyspan.arrays import device, to_numpy
+from polyspan.base.arrays import device, to_numpy
 from polyspan.images.cascade import ROUNDS, Cascade, n_ticks, rounds_for, value_of_level
 from polyspan.images.stages import learned
 from support import noisy_picture, psnr

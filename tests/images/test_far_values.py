@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from polyspan.images import denoise_image, estimate_noise, inpaint_image
 from support import made_picture, require_torch
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import polyspan.images.group_arrays as group_arrays
 import polyspan.images.groups as groups
-from polyspan.arrays import device, to_numpy
+from polyspan.base.arrays import device, to_numpy
 from polyspan.images.cascade import passed
 from polyspan.images.group_arrays import group_pass_arrays
 from polyspan.images.groups import LEAST_LEVERAGE, Pass

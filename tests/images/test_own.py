@@ -7,7 +7,7 @@ import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan import SubspaceMixture
-from polyspan.arrays import device, to_numpy
+from polyspan.base.arrays import device, to_numpy
 from polyspan.datasets import extract_patches
 from polyspan.images import denoise_image
 from polyspan.images.own import PRESETS, OwnMixture, sample_patches

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.ndimage import map_coordinates
 
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from polyspan.images.planes import (
     as_channels,
     as_image,

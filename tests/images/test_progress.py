@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from polyspan.base.progress import Share
 from polyspan.images import denoise_image
-from polyspan.progress import Share
 from support import made_picture
 
 RNG = np.random.default_rng(0)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import gaussian_filter
 
+from polyspan.base.progress import Share
 from polyspan.images.groups import LEAST_LEVERAGE, Pass, corners, group_pass
 from polyspan.images.volume_pilot import DEEP, FLAT, mixture_pilot, slices_tell_of_each_other
 from polyspan.images.volumes import (
@@ -17,7 +18,6 @@ from polyspan.images.volumes import (
     group_volume_pass,
     volume_passes,
 )
-from polyspan.progress import Share
 
 SIGMA = 0.1
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.preprocessing import KernelCenterer
 
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from polyspan.kernel._solve.alternation import KernelRules, alternate, refill_empty
 from polyspan.kernel._solve.leave_one_out import leave_one_out_labels
 from polyspan.kernel._solve.subspaces import gkiop

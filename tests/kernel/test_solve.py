@@ -37,7 +37,7 @@ from polyspan.kernel._solve.subspaces import (
 )
 from polyspan.kernel.functions import Kernel, feature_distances
 from polyspan.kernel.options import spectral_labels
-from polyspan.union._solve.shape import ObjectiveWeights
+from polyspan.linear._solve.shape import ObjectiveWeights
 
 
 def centred(G):

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from polyspan import MCKUSaL, RobustMCKUSaL, load_model, save_model
-from polyspan.arrays import device, to_numpy
+from polyspan.base.arrays import device, to_numpy
 from polyspan.datasets import mask_entries
 from support import require_torch
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
 
 from polyspan import MCKUSaL
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from support import require_torch
 
 DIGITS = load_digits(n_class=3)

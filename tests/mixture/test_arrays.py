@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from polyspan import SubspaceMixture
-from polyspan.arrays import device, to_numpy
+from polyspan.base.arrays import device, to_numpy
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from support import require_torch
 

@@ -11,7 +11,7 @@ from polyspan.geometry import range_basis
 from polyspan.metrics import clustering_error
 from polyspan.mixture._solve.noise import NoiseRule, fit_low_rank
 from polyspan.mixture.dimensions import _best_whole_number
-from polyspan.persistence import load_model, save_model
+from polyspan.storage.models import load_model, save_model
 
 
 def draw_union(dims, n, n_features, seed, noise=0.01, spread=0.2):

@@ -9,7 +9,7 @@ from polyspan import SubspaceMixture
 from polyspan.datasets import mask_entries
 from polyspan.geometry import range_basis
 from polyspan.metrics import average_subspace_distance
-from polyspan.persistence import load_model, save_model
+from polyspan.storage.models import load_model, save_model
 
 LEVELS = {"fine": 0.05, "rough": 0.5}
 

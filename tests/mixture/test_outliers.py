@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from polyspan import SubspaceMixture
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.metrics import average_subspace_distance
-from polyspan.persistence import load_model, save_model
+from polyspan.storage.models import load_model, save_model
 
 DATA = make_union_of_subspaces(
     (100, 100, 100), n_features=20, subspace_dim=3, spread=0.5, noise=0.05, random_state=0

@@ -7,7 +7,7 @@ from sklearn import config_context
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from polyspan import SubspaceMixture
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from polyspan.data.missing import find_patterns
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.mixture import starts

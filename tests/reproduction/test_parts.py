@@ -8,7 +8,7 @@ from polyspan.baselines import KernelPCADenoiser
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
 from polyspan.kernels import Kernel
-from polyspan.union._solve.problem import prepare
+from polyspan.linear._solve.problem import prepare
 from reproduction.experiments import literal
 from reproduction.experiments.digits import select
 from reproduction.experiments.fig6 import halves

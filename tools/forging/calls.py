@@ -12,7 +12,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from polyspan import load_model
-from polyspan.persistence import ModelFileError, model_bytes
+from polyspan.storage.models import ModelFileError, model_bytes
 
 #: What sets options, or learns anew from data that the caller gives.
 NOT_CALLED = {"fit", "fit_predict", "fit_transform", "get_metadata_routing"}

@@ -22,9 +22,9 @@ from polyspan import (
     SubspaceImputer,
     SubspaceMixture,
     SubspaceOutlierDetector,
-    saved_types,
 )
 from polyspan.datasets import make_union_of_subspaces, mask_entries
+from polyspan.storage import saved_types
 
 ROWS = make_union_of_subspaces(
     (24, 24), n_features=8, subspace_dim=2, spread=0.8, noise=0.02, random_state=0

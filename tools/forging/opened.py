@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.saved_archive import MANIFEST, SCHEMA, digest
+from polyspan.storage.archive import MANIFEST, SCHEMA, digest
 
 
 @dataclass

@@ -11,15 +11,15 @@ from scipy.sparse.csgraph import connected_components, laplacian
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import unit_rows
-from polyspan.checks import check_subspace_dim, warn_user
+from polyspan.base.arrays import unit_rows
+from polyspan.base.checks import check_subspace_dim, warn_user
+from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
+from polyspan.base.progress import FitProgress
 from polyspan.graphs.spectra import cluster_graph, eigengap, least_eigenvectors
-from polyspan.progress import FitProgress
-from polyspan.union._solve.alternation import update_exactly
-from polyspan.union._solve.problem import prepare
-from polyspan.union.linear import LinearUnion
-from polyspan.union.looking import noise_variance
+from polyspan.linear._solve.alternation import update_exactly
+from polyspan.linear._solve.problem import prepare
+from polyspan.linear.linear_union import LinearUnion
+from polyspan.linear.looking import noise_variance
 
 #: Steps that a fit reports: the graph, its clusters, their subspaces.
 N_STEPS = 3

@@ -11,13 +11,13 @@ from sklearn.base import ClusterMixin
 from sklearn.linear_model import orthogonal_mp_gram
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import Interval, fit_context, plain_settings
-from polyspan.arrays import limit_threads, pass_work
-from polyspan.checks import check_subspace_dim
+from polyspan.base.arrays import limit_threads, pass_work
+from polyspan.base.checks import check_subspace_dim
+from polyspan.base.private_sklearn import Interval, fit_context, plain_settings
+from polyspan.base.progress import FitProgress
 from polyspan.geometry.bases import draw_bases
-from polyspan.progress import FitProgress
-from polyspan.union.linear import LinearUnion
-from polyspan.union.looking import noise_variance
+from polyspan.linear.linear_union import LinearUnion
+from polyspan.linear.looking import noise_variance
 
 # A run stops after this many iterations without a lower error.
 PATIENCE = 5

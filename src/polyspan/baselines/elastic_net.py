@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from polyspan._sklearn import Interval
-from polyspan.arrays import chunk_rows, row_slices, some_rows
+from polyspan.base.arrays import chunk_rows, row_slices, some_rows
+from polyspan.base.checks import warn_unconverged
+from polyspan.base.private_sklearn import Interval
 from polyspan.baselines.base import GraphClustering
-from polyspan.checks import warn_unconverged
 from polyspan.graphs.edges import symmetric_affinity
 
 # Candidates of every sample by the angle, those that each later round adds at most, and rounds.

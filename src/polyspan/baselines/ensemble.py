@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from polyspan._sklearn import Interval
-from polyspan.arrays import CHUNK_MAX_BYTES, row_slices
+from polyspan.base.arrays import CHUNK_MAX_BYTES, row_slices
+from polyspan.base.private_sklearn import Interval
 from polyspan.baselines.base import GraphClustering, leading_coordinates
 from polyspan.geometry.bases import draw_bases
 from polyspan.graphs.edges import largest_of_rows
-from polyspan.union._solve.batched import Batch, nearest
+from polyspan.linear._solve.batched import Batch, nearest
 
 # The runs work on the leading singular directions that hold this fraction of the energy: residuals
 # beyond them hardly depend on the subspace.

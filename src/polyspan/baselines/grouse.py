@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.checks import check_columns_observed, check_subspace_dim, warn_left_out
+from polyspan.base.checks import check_columns_observed, check_subspace_dim, warn_left_out
+from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
+from polyspan.base.progress import FitProgress
 from polyspan.data.missing import Holes, observed_mean
 from polyspan.geometry.bases import draw_bases
-from polyspan.progress import FitProgress
-from polyspan.union.linear import LinearUnion
-from polyspan.union.looking import noise_variance
-from polyspan.union.robust import RobustMiCUSaL
+from polyspan.linear.linear_union import LinearUnion
+from polyspan.linear.looking import noise_variance
+from polyspan.linear.robust import RobustMiCUSaL
 
 
 class GROUSE(LinearUnion):
@@ -170,7 +170,7 @@ class GROUSE(LinearUnion):
         self, basis: np.ndarray, X: np.ndarray, holes: Holes, order: np.ndarray, t: int
     ) -> np.ndarray:
         """Visit samples once."""
-        from polyspan.union._solve.grouse_sweep import sweep  # loads numba
+        from polyspan.linear._solve.grouse_sweep import sweep  # loads numba
 
         values = np.where(holes.missing, 0.0, X).astype(np.float64)
         greedy = isinstance(self.step_size, str)

@@ -11,17 +11,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan._sklearn import CallbackSupportMixin, Interval, fit_context, html_with_summary
-from polyspan.checks import refuse_lazy, warn_user
+from polyspan.base.checks import refuse_lazy, warn_user
+from polyspan.base.inputs import as_dispatched, naming_columns, plain_numbers
+from polyspan.base.private_sklearn import (
+    CallbackSupportMixin,
+    Interval,
+    fit_context,
+    html_with_summary,
+)
+from polyspan.base.progress import FitProgress
 from polyspan.data.weights import check_weights
-from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
 from polyspan.kernel.functions import (
     KERNEL_CONSTRAINTS,
     check_kernel_matrix,
     check_values,
     kernel_of,
 )
-from polyspan.progress import FitProgress
 from polyspan.summaries import Summary, listed
 
 

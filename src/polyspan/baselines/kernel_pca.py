@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import keep_freed_memory
-from polyspan.checks import check_columns_observed
+from polyspan.base.arrays import keep_freed_memory
+from polyspan.base.checks import check_columns_observed
+from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
 from polyspan.data.weights import check_weights
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel.fitting import Data, learn, weighted_data

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from polyspan._sklearn import Interval
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
+from polyspan.base.private_sklearn import Interval
 from polyspan.baselines.base import GraphClustering, left_singular_vectors
 from polyspan.graphs.edges import largest_of_rows
 from polyspan.graphs.spectra import cluster_rows, eigengap, least_eigenvectors, normed_laplacian

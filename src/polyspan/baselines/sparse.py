@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from polyspan._sklearn import Interval, StrOptions
+from polyspan.base.checks import warn_user
+from polyspan.base.private_sklearn import Interval, StrOptions
 from polyspan.baselines.base import GraphClustering
-from polyspan.checks import warn_user
 from polyspan.graphs.edges import symmetric_affinity
 
 # Weight of the constant entry that keeps the sum of affine codes near 1.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyspan.union.micusal import MiCUSaL
+from polyspan.linear.micusal import MiCUSaL
 
 
 class KSubspaces(MiCUSaL):

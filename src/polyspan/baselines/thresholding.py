@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from polyspan._sklearn import Interval
-from polyspan.arrays import chunk_rows, row_slices
+from polyspan.base.arrays import chunk_rows, row_slices
+from polyspan.base.private_sklearn import Interval
 from polyspan.baselines.base import GraphClustering
 from polyspan.graphs.edges import edges
 

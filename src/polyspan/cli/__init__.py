@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from polyspan._interrupts import ended_by_interrupt
+from polyspan.base.interrupts import ended_by_interrupt
 
 __all__ = ["main"]
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from polyspan import _bars
+from polyspan.base import bars
 from polyspan.cli.console import given_words, report, spell_out_signs
 from polyspan.cli.errors import EXPLAINED, Code, CommandError, say, short_warnings, tell
 
@@ -78,7 +78,7 @@ def guard(function: Function, words: Mapping[str, str] | None = None) -> Functio
 
     @functools.wraps(function)
     def guarded(*args: Any, **options: Any) -> Any:
-        before = _bars.ask(sys.stderr.isatty() and not options.get("quiet"))
+        before = bars.ask(sys.stderr.isatty() and not options.get("quiet"))
         with short_warnings(words or {}):
             try:
                 return function(*args, **options)
@@ -88,7 +88,7 @@ def guard(function: Function, words: Mapping[str, str] | None = None) -> Functio
                 code = tell(error, debug=bool(options.get("debug")), words=words)
                 raise typer.Exit(int(code)) from None
             finally:
-                _bars.ask(before)
+                bars.ask(before)
 
     return guarded  # type: ignore[return-value]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import polyspan
-from polyspan._optional import import_optional
+from polyspan.base.optional import import_optional
 from polyspan.cli import files, options
 from polyspan.cli.app import command
 from polyspan.cli.errors import CommandError, counted
@@ -107,7 +107,7 @@ def _complete(X: Any, path: Path) -> Any:
     """Refuse missing entries, say where they are and which command fills them."""
     counts = X.isna().sum()
     if counts.any():
-        from polyspan.checks import first_ten
+        from polyspan.base.checks import first_ten
 
         which = first_ten([f"{name} {n}" for name, n in counts.items() if n])
         raise CommandError(

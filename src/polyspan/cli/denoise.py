@@ -11,11 +11,11 @@ import numpy as np
 import typer
 
 import polyspan
+from polyspan.base.files import same_file
 from polyspan.cli import files, levels, options, pictures
 from polyspan.cli.app import command
 from polyspan.cli.errors import Code, CommandError, say, tell
 from polyspan.cli.jpeg import measured_noise
-from polyspan.files import same_file
 
 #: Options by the parameters of `denoise_image` that they set.
 WORDS = {

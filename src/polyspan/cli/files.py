@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import polyspan
+from polyspan.base.files import atomic_write, check_target, same_file
 from polyspan.cli.console import report, standard_output
 from polyspan.cli.errors import Code, CommandError, unreadable
 from polyspan.cli.options import TABLES, Run
-from polyspan.files import atomic_write, check_target, same_file
 
 #: Means the standard input and the standard output, for tables.
 STANDARD = Path("-")
@@ -162,7 +162,7 @@ def load_model(path: Path, kind: str, learned: Mapping[str, Any]) -> Any:
     flags = [flag for flag, value in learned.items() if value]
     if flags:
         raise CommandError(f"--model has learned already: leave {', '.join(flags)} out")
-    from polyspan.persistence import ModelFileError
+    from polyspan.storage.archive import ModelFileError
 
     with reading(path):
         try:
@@ -177,6 +177,6 @@ def load_model(path: Path, kind: str, learned: Mapping[str, Any]) -> Any:
 
 def model_writer(model: Any) -> Writer:
     """Return what writes a model file."""
-    from polyspan.persistence import model_bytes
+    from polyspan.storage.models import model_bytes
 
     return lambda file: file.write(model_bytes(model))

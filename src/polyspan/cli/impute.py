@@ -120,7 +120,7 @@ def _put_back(frame: Any, filled: Any) -> Any:
 
 def _told(frame: Any, filled: Any, output: Path) -> str:
     """Say which cells stay empty; return a line that says how many were filled, and where."""
-    from polyspan.checks import first_ten
+    from polyspan.base.checks import first_ten
 
     left = filled.isna().sum()
     counts = frame.isna().sum() - left

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from polyspan._optional import import_optional
+from polyspan.base.optional import import_optional
 from polyspan.cli import tiff
 from polyspan.cli.errors import CommandError, say, unreadable
 from polyspan.cli.files import STANDARD, Writer, check_inputs, check_output, reading

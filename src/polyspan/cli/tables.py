@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
 from polyspan.cli.cells import Rows, as_cells, content_of, split_cells
 from polyspan.cli.errors import CommandError, say, unreadable
 from polyspan.cli.files import STANDARD, Writer, ending_of, reading

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from polyspan._optional import import_optional
+from polyspan.base.optional import import_optional
 from polyspan.cli.errors import CommandError, unreadable
 
 # Values of a TIFF's photometric tag: gray with 0 as black, and RGB.

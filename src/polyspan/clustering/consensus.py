@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from polyspan.arrays import one_hot
+from polyspan.base.arrays import one_hot
 from polyspan.clustering.graphs import Named
 from polyspan.graphs.spectra import KMEANS_STARTS, cluster_rows, leading_spectrum
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
-from polyspan._sklearn import plain_settings
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     is_numpy,
     machine_epsilon,
@@ -27,6 +26,7 @@ from polyspan.arrays import (
     unfilled,
     zeros,
 )
+from polyspan.base.private_sklearn import plain_settings
 
 #: Beyond this many samples only so many leading coordinates are kept.
 LARGE = 5000

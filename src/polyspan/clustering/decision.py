@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import some_rows
+from polyspan.base.arrays import some_rows
 from polyspan.clustering.consensus import (
     CLEAR_GAP,
     Member,
@@ -20,7 +20,7 @@ from polyspan.clustering.consensus import (
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.elastic_members import angles_suffice, elastic_choice, elastic_nets_fit
 from polyspan.clustering.graphs import few_directions
-from polyspan.union import MiCUSaL
+from polyspan.linear import MiCUSaL
 
 #: Energy that the coordinates of residuals hold.
 ENERGY = 0.9999

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from scipy.stats import rankdata
 
-from polyspan.arrays import one_hot
+from polyspan.base.arrays import one_hot
 from polyspan.clustering.consensus import Member, cluster_graphs, consensus, rand_index
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.graphs import ELASTIC_NET, elastic_net_graphs

@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from polyspan.arrays import chunk_rows, row_slices, unit_rows
+from polyspan.base.arrays import chunk_rows, row_slices, unit_rows
 from polyspan.clustering.coordinates import (
     Coordinates,
     energies_in,

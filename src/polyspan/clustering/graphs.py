@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.graphs.edges import (
     all_angles,

@@ -10,9 +10,10 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import some_rows, to_numpy
-from polyspan.checks import refuse_missing, validate_samples, warn_user
+from polyspan.base.arrays import some_rows, to_numpy
+from polyspan.base.checks import refuse_missing, validate_samples, warn_user
+from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
+from polyspan.base.progress import FitProgress
 from polyspan.clustering.consensus import Member, agreement, cluster_graphs, members_table
 from polyspan.clustering.coordinates import (
     Coordinates,
@@ -32,9 +33,8 @@ from polyspan.clustering.graphs import (
 )
 from polyspan.clustering.summary import summarise
 from polyspan.clustering.verdict import UNSURE, complaints, verdict
-from polyspan.progress import FitProgress
-from polyspan.union.linear import LinearUnion
-from polyspan.union.looking import noise_variance
+from polyspan.linear.linear_union import LinearUnion
+from polyspan.linear.looking import noise_variance
 
 #: Up to this many samples dense graphs take part.
 DENSE_SAMPLES = 3000

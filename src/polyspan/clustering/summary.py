@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from polyspan.arrays import to_numpy
-from polyspan.checks import first_ten
+from polyspan.base.arrays import to_numpy
+from polyspan.base.checks import first_ten
 from polyspan.clustering.decision import MOSTLY
 from polyspan.summaries import Summary, listed
 
@@ -82,7 +82,8 @@ def summarise(model: Any) -> Summary:
     if contradiction > MOSTLY:
         facts["Contradiction"] = f"graphs with {contradiction:.0%} of the weight disagree"
         meaning, advice = (
-            "Most graphs contradict the labels, so these are probably wrong.",
+            f"Graphs with {contradiction:.0%} of the weight contradict the labels, so these are "
+            "probably wrong.",
             ("compare with k-means or a Gaussian mixture."),
         )
     elif is_open:

@@ -18,7 +18,7 @@ from dask import compute, delayed, persist
 from dask.sizeof import sizeof
 from sklearn import config_context
 
-from polyspan.arrays import Array, limit_threads
+from polyspan.base.arrays import Array, limit_threads
 from polyspan.data.rows import Addable, PerRow, Source, Task, part_for_block, sum_parts
 
 # So many sums are added at a time. They belong to neighbouring chunks, mostly of one worker.

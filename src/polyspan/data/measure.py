@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from polyspan.arrays import Array, chunk_rows, machine_epsilon, power_of_two_scale
+from polyspan.base.arrays import Array, chunk_rows, machine_epsilon, power_of_two_scale
 from polyspan.data.rows import Addable, sum_parts
 
 #: Maps raw rows to features, such as Nyström coordinates of a kernel; runs where the rows are.

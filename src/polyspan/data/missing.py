@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     CHUNK_BYTES,
     DEVICE_CHUNK_BYTES,
     Array,

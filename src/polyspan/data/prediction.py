@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import (
+from polyspan.base.private_sklearn import (
     check_feature_names,
     check_feature_names_in,
     check_n_features,

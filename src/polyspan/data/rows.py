@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from polyspan.arrays import Array, moved_to, namespace
+from polyspan.base.arrays import Array, moved_to, namespace
 
 #: A function of a block of rows and of arguments. It returns (what is summed, results per row).
 Task = Callable[..., tuple[Any, Any]]

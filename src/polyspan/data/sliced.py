@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from sklearn import config_context
 
-from polyspan.arrays import Array
+from polyspan.base.arrays import Array
 from polyspan.data.measure import DENSE_ONLY
 from polyspan.data.rows import PerRow, Source, Task, part_for_block
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import Array, float64_sum, item_bytes, moved_to, namespace, to_numpy
-from polyspan.checks import first_ten
+from polyspan.base.arrays import Array, float64_sum, item_bytes, moved_to, namespace, to_numpy
+from polyspan.base.checks import first_ten
 from polyspan.data.rows import PerRow, Source
 
 

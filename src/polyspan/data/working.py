@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     float64_sum,
     machine_epsilon,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan._optional import import_optional
+from polyspan.base.optional import import_optional
 
 #: Environment variable that names a folder of data files.
 DATA_VARIABLE = "POLYSPAN_DATA"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.base.inputs import plain_numbers, require_numpy
 from polyspan.datasets.files import whole_numbers
-from polyspan.inputs import plain_numbers, require_numpy
 
 #: Rows and columns, or one number for both.
 Size = int | Sequence[int]

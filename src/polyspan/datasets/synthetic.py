@@ -10,9 +10,9 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import Interval, StrOptions, check_parameters
+from polyspan.base.inputs import naming_columns, plain_numbers, require_numpy
+from polyspan.base.private_sklearn import Interval, StrOptions, check_parameters
 from polyspan.geometry.bases import orthonormal_columns, range_basis
-from polyspan.inputs import naming_columns, plain_numbers, require_numpy
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.io
 
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.datasets.files import DataFile, find_file, whole_numbers
 
 _URL = "https://cs.nyu.edu/~roweis/data/usps_all.mat"

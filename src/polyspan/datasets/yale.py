@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from polyspan.arrays import unit_rows
+from polyspan.base.arrays import unit_rows
 from polyspan.datasets.files import DataFile, find_file, read_gray, whole_numbers
 
 YALE_B = DataFile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     identity,
     is_host,

@@ -9,7 +9,7 @@ from inspect import signature
 from numbers import Integral
 from typing import Any, TypeVar
 
-from polyspan.arrays import Array, as_array, namespace
+from polyspan.base.arrays import Array, as_array, namespace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

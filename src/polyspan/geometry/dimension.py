@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
-from polyspan._sklearn import Interval, check_parameters, plain_settings
-from polyspan.arrays import to_numpy
-from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
+from polyspan.base.arrays import to_numpy
+from polyspan.base.inputs import as_dispatched, naming_columns, plain_numbers
+from polyspan.base.private_sklearn import Interval, check_parameters, plain_settings
 
 
 def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     as_array,
     float64_sum,
@@ -21,6 +21,7 @@ from polyspan.arrays import (
     transpose,
     zeros,
 )
+from polyspan.base.inputs import as_dispatched
 from polyspan.geometry.angle_metrics import (
     METRICS,
     Angles,
@@ -30,7 +31,6 @@ from polyspan.geometry.angle_metrics import (
 )
 from polyspan.geometry.bases import is_orthonormal
 from polyspan.geometry.checked import finite_floats
-from polyspan.inputs import as_dispatched
 
 # Products of the columns of a basis may differ from 0 and 1 by this much. Rounding in float32, and
 # in bases that were written with four digits, stays below.

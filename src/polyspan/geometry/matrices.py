@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from polyspan.arrays import Array, is_numpy, namespace
+from polyspan.base.arrays import Array, is_numpy, namespace
 
 
 def leading_eigen(a: Array, tol: float, floor: float = 0.0) -> tuple[Array, Array]:

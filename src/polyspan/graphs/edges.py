@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.neighbors import NearestNeighbors
 
-from polyspan._sklearn import plain_settings
-from polyspan.arrays import Array, chunk_rows, device, is_numpy, namespace, row_slices
+from polyspan.base.arrays import Array, chunk_rows, device, is_numpy, namespace, row_slices
+from polyspan.base.private_sklearn import plain_settings
 from polyspan.graphs.nearest import nearest_rows
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     chunk_rows,
     device,

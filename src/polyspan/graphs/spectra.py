@@ -18,8 +18,7 @@ from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.cluster import KMeans
 
-from polyspan._sklearn import cluster_qr, plain_settings
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     is_numpy,
     moved_to,
     one_openmp_thread,
@@ -27,6 +26,7 @@ from polyspan.arrays import (
     to_numpy,
     unit_rows,
 )
+from polyspan.base.private_sklearn import cluster_qr, plain_settings
 
 # Starts of k-means in an embedding.
 KMEANS_STARTS = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, is_numpy, namespace, unfilled
+from polyspan.base.arrays import Array, is_numpy, namespace, unfilled
 from polyspan.images import group_arrays
 from polyspan.images.groups import BACK, LEVELS, STRONG, Pass, group_pass
 from polyspan.images.planes import halve, with_coarse_scale

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.fft import dct, dctn
 
-from polyspan.arrays import Array, namespace, to_numpy
+from polyspan.base.arrays import Array, namespace, to_numpy
 from polyspan.images.groups import BACK, LEVELS, Pass, Whitening, group_pass, passes_for
 from polyspan.images.noise import mosaic, saturated, step_for
 from polyspan.images.patches import Canvas

@@ -5,17 +5,17 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-from polyspan._sklearn import StrOptions, check_parameters
-from polyspan.arrays import limit_threads
+from polyspan.base.arrays import limit_threads
+from polyspan.base.inputs import require_numpy
+from polyspan.base.private_sklearn import StrOptions, check_parameters
+from polyspan.base.progress import Share, progress_bar
 from polyspan.images.job import Job
 from polyspan.images.own import PRESETS
 from polyspan.images.planes import check_image
 from polyspan.images.poisson import denoise_poisson
 from polyspan.images.presets import n_threads
 from polyspan.images.units import check_alpha, check_units
-from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
-from polyspan.progress import Share, progress_bar
 
 
 def denoise_image(

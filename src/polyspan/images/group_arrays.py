@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     device,
     identity,

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import StrOptions, check_parameters
+from polyspan.base.inputs import require_numpy
+from polyspan.base.private_sklearn import StrOptions, check_parameters
+from polyspan.base.progress import progress_bar
 from polyspan.images.inpaint_fill import PATCH, PRESETS, Filler, learned_mixture
 from polyspan.images.interpolation import interpolate
 from polyspan.images.planes import (
@@ -29,9 +31,7 @@ from polyspan.images.presets import (
     patch_side,
 )
 from polyspan.images.units import check_alpha, check_integers
-from polyspan.inputs import require_numpy
 from polyspan.mixture import SubspaceMixture
-from polyspan.progress import progress_bar
 
 
 def inpaint_image(

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import Array, namespace, to_numpy, zeros
+from polyspan.base.arrays import Array, namespace, to_numpy, zeros
+from polyspan.base.progress import Share
 from polyspan.images import correlated, smoothed
 from polyspan.images.groups import LEVELS
 from polyspan.images.levels import NoiseLevel
@@ -29,7 +30,6 @@ from polyspan.images.smoothed import are_halved, are_smoothed
 from polyspan.images.split import MOST_COLOURS, Split
 from polyspan.images.stages import FILE, learned
 from polyspan.mixture import SubspaceMixture
-from polyspan.progress import Share
 
 #: Estimates of the noise of colours that differ by more than this factor are taken as they are.
 UNEQUAL = 1.3

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from polyspan.arrays import Array, moved_to, namespace, to_numpy
+from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.images.planes import as_pixels, axes_first
 
 #: Pixels with less noise than this part of the mean are treated as if they had so much.

@@ -9,8 +9,8 @@ from typing import Any, Literal, overload
 import numpy as np
 from scipy.fft import dct
 
-from polyspan._sklearn import check_parameters
-from polyspan.arrays import Array, namespace, to_numpy
+from polyspan.base.arrays import Array, namespace, to_numpy
+from polyspan.base.private_sklearn import check_parameters
 from polyspan.images.planes import (
     as_channels,
     brightness_basis,

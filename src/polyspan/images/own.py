@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
+from polyspan.base.arrays import Array, moved_to, namespace, to_numpy, transpose
 from polyspan.images.cascade import LEAST_TO_HALVE, Tick, passed
 from polyspan.images.groups import STRONG, passes_for
 from polyspan.images.patches import averaged

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from polyspan.arrays import Array, is_numpy, moved_to, namespace, zeros
+from polyspan.base.arrays import Array, is_numpy, moved_to, namespace, zeros
 from polyspan.images.groups import corners
 
 #: Patches that are treated at once on a processor, and on other devices.

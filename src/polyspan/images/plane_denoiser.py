@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polyspan.arrays import Array, moved_to, namespace, transpose
+from polyspan.base.arrays import Array, moved_to, namespace, transpose
+from polyspan.base.inputs import require_numpy
+from polyspan.base.progress import Share
 from polyspan.images import correlated
 from polyspan.images.cascade import ROUNDS, Cascade, n_ticks, value_of_level
 from polyspan.images.groups import passes_for
@@ -19,8 +21,6 @@ from polyspan.images.presets import PatchModel
 from polyspan.images.prior import PatchPrior, misfit
 from polyspan.images.stages import expected_variance, learned
 from polyspan.images.volumes import denoise_volume
-from polyspan.inputs import require_numpy
-from polyspan.progress import Share
 
 #: A picture whose patches are farther from the prior than this is denoised with its own mixture.
 #: Photographs are between .95 and 1.15 (one of grass, 1.2 to 1.4, is as good with either);

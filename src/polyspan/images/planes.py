@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     as_array,
     is_numpy,

@@ -12,7 +12,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.arrays import to_numpy
+from polyspan.base.arrays import to_numpy
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture.prediction import gaussians_of

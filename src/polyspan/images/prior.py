@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.arrays import Array, is_numpy, moved_to, namespace, row_slices, to_numpy
+from polyspan.base.arrays import Array, is_numpy, moved_to, namespace, row_slices, to_numpy
 
 #: Directions with a variance below this part of the noise do not tell classes apart.
 LEAST_VARIANCE = 0.15

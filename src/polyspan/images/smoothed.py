@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyspan.arrays import Array, to_numpy
+from polyspan.base.arrays import Array, to_numpy
 from polyspan.images.planes import brightness_basis, mixed
 
 WARNING = (

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from scipy.optimize import minimize_scalar
 
-from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose
+from polyspan.base.arrays import Array, moved_to, namespace, to_numpy, transpose
 from polyspan.images.planes import brightness_basis, halve, mixed, mixed_in_place
 
 #: Pictures with more channels than this go to their own subspace; fewer are colours.

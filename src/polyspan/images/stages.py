@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import Array, moved_to, namespace, to_numpy, transpose, zeros
+from polyspan.base.arrays import Array, moved_to, namespace, to_numpy, transpose, zeros
 from polyspan.images.patches import averaged
 from polyspan.images.prior import Classifier, PatchPrior
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import Array, is_numpy, namespace, to_numpy
+from polyspan.base.arrays import Array, is_numpy, namespace, to_numpy
 from polyspan.images.planes import as_pixels
 
 #: Largest values of the types that pictures are stored in: these are fractions of them, however

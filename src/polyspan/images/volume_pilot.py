@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from polyspan.base.progress import Share
 from polyspan.images.groups import corners
 from polyspan.images.presets import no_convergence_warnings
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import gaussians_of, posterior_means
-from polyspan.progress import Share
 
 #: Slices and side of a block, where slices tell of each other, with strong noise, and where not.
 DEEP, DEEP_STRONG, FLAT = (5, 5), (5, 7), (1, 7)

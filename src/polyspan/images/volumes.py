@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
+from polyspan.base.progress import Share
 from polyspan.images.groups import (
     BACK,
     LEAST_LEVERAGE,
@@ -20,7 +21,6 @@ from polyspan.images.groups import (
     passes_for,
 )
 from polyspan.images.volume_pilot import DEEP, DEEP_STRONG, mixture_pilot, slices_tell_of_each_other
-from polyspan.progress import Share
 
 #: Reference blocks of a part of the volume, along depth and height. Parts are denoised in any
 #: thread, and summed in their order.

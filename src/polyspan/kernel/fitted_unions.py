@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.preprocessing import KernelCenterer
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     CHUNK_MAX_BYTES,
     DEVICE_CHUNK_BYTES,
     Array,
@@ -23,7 +23,7 @@ from polyspan.arrays import (
     to_numpy,
     zeros,
 )
-from polyspan.checks import warn_user
+from polyspan.base.checks import warn_user
 from polyspan.kernel._solve.subspaces import KernelSubspaces, energies
 from polyspan.kernel.functions import Kernel, centred_by, check_values
 from polyspan.kernel.incomplete import estimate_kernel, estimate_squared_norms

@@ -9,8 +9,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from polyspan.arrays import Array, moved_to, namespace, restore_order, to_numpy
-from polyspan.checks import check_extent, check_header, lowest_finite, warn_user
+from polyspan.base.arrays import Array, moved_to, namespace, restore_order, to_numpy
+from polyspan.base.checks import check_extent, check_header, lowest_finite, warn_user
+from polyspan.base.progress import FitProgress
 from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
@@ -20,7 +21,6 @@ from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel.functions import check_kernel_matrix
 from polyspan.kernel.options import KernelOptions
 from polyspan.kernel.prediction import MISSING_ADVICE, KernelUnion
-from polyspan.progress import FitProgress
 
 if TYPE_CHECKING:
     from polyspan.kernel.gram import GramProblem

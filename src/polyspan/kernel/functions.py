@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import KernelCenterer
 
-from polyspan._sklearn import Interval, StrOptions, plain_settings
-from polyspan.arrays import Array, identity, is_numpy, namespace, to_numpy, zeros
+from polyspan.base.arrays import Array, identity, is_numpy, namespace, to_numpy, zeros
+from polyspan.base.private_sklearn import Interval, StrOptions, plain_settings
 
 #: A name of `sklearn.metrics.pairwise_kernels`, or a function of two samples.
 KernelName = str | Callable[..., float]

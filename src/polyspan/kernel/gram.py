@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import Array, limit_threads, machine_epsilon, namespace, to_numpy
+from polyspan.base.arrays import Array, limit_threads, machine_epsilon, namespace, to_numpy
+from polyspan.base.progress import Monitor
 from polyspan.kernel._solve.alternation import (
     KernelRules,
     KernelSolution,
@@ -28,7 +29,6 @@ from polyspan.kernel.fitted_unions import ExactUnion
 from polyspan.kernel.fitting import RunResult
 from polyspan.kernel.functions import Kernel, centerer_of, centred_by, largest_entry
 from polyspan.kernel.options import KernelOptions
-from polyspan.progress import Monitor
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from polyspan.inputs import require_numpy
+from polyspan.base.inputs import require_numpy
 from polyspan.kernel.functions import Kernel, feature_distances
 
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import keep_freed_memory
+from polyspan.base.arrays import keep_freed_memory
+from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
 from polyspan.data.sliced import row_source
 from polyspan.kernel.fitting import learn, read
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
@@ -17,7 +17,7 @@ from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.nystrom import NystromProblem
 from polyspan.kernel.options import options_of
 from polyspan.kernel.prediction import KernelUnion
-from polyspan.union.plan import CONSTRAINTS
+from polyspan.linear.options import CONSTRAINTS
 
 
 class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     chunk_rows,
     float64_sum,
@@ -33,6 +33,7 @@ from polyspan.arrays import (
     to_numpy,
     zeros,
 )
+from polyspan.base.progress import Monitor
 from polyspan.data.measure import measure_block
 from polyspan.data.working import Working
 from polyspan.geometry.distances import distances_between
@@ -44,15 +45,14 @@ from polyspan.kernel.fitted_unions import LowRankUnion
 from polyspan.kernel.fitting import Data, RunResult
 from polyspan.kernel.functions import Kernel, check_values, matrix_of
 from polyspan.kernel.options import KernelOptions
-from polyspan.progress import Monitor
-from polyspan.union._solve.alternation import (
+from polyspan.linear._solve.alternation import (
     Rules,
     Solution,
     alternate,
     update_exactly,
 )
-from polyspan.union._solve.problem import Problem, prepare, prepare_source
-from polyspan.union._solve.refilling import refill_empty
+from polyspan.linear._solve.problem import Problem, prepare, prepare_source
+from polyspan.linear._solve.refilling import refill_empty
 
 # Eigenvalues of the landmarks' kernel matrix below this fraction of the largest are rounding.
 RANK_TOL = 1e-12

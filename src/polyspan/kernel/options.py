@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polyspan.arrays import Array, to_numpy
-from polyspan.checks import warn_user
+from polyspan.base.arrays import Array, to_numpy
+from polyspan.base.checks import warn_user
+from polyspan.base.inputs import as_dispatched
 from polyspan.graphs.edges import neighbour_graph
 from polyspan.graphs.spectra import cluster_graph
-from polyspan.inputs import as_dispatched
 from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel._solve.subspaces import KernelSubspaces, gkiop
 from polyspan.kernel.functions import feature_distances

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.arrays import Array, members_of, namespace, restore_order, zeros
-from polyspan.checks import first_ten, refuse_missing, validate_samples
+from polyspan.base.arrays import Array, members_of, namespace, restore_order, zeros
+from polyspan.base.checks import first_ten, refuse_missing, validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.sliced import row_source
 from polyspan.kernel._solve.subspaces import energies
 from polyspan.kernel.preimages import combination_weights, polish, preimages
-from polyspan.union.prediction import UnionPrediction, can_impute
+from polyspan.linear.prediction import UnionPrediction, can_impute
 
 if TYPE_CHECKING:
     from polyspan.kernel.fitted_unions import ExactUnion, LowRankUnion

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyspan.arrays import Array, device, machine_epsilon, namespace, restore_order
+from polyspan.base.arrays import Array, device, machine_epsilon, namespace, restore_order
 from polyspan.kernel.functions import Kernel
 
 # Most steps of the fixed-point iteration for the Gaussian kernel, and the relative change at which

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import keep_freed_memory
-from polyspan.checks import check_columns_observed, warn_user
+from polyspan.base.arrays import keep_freed_memory
+from polyspan.base.checks import check_columns_observed, warn_user
+from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
 from polyspan.data.weights import check_weights, keep_without_weight
 from polyspan.kernel.fitting import Data, learn, weighted_data
 from polyspan.kernel.functions import check_kernel_matrix, kernel_of, matrix_of

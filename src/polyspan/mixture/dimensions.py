@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polyspan.arrays import Array, moved_to, namespace, to_numpy
-from polyspan.checks import check_subspace_dim
+from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
+from polyspan.base.checks import check_subspace_dim
 from polyspan.data.weights import check_weights
 from polyspan.mixture.fitted import by_noise_group
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polyspan.arrays import Array, moved_to, namespace, to_numpy
-from polyspan.checks import check_scale, first_ten, warn_user
+from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
+from polyspan.base.checks import check_scale, first_ten, warn_user
 from polyspan.data.weights import check_weights
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
 from polyspan.mixture.dimensions import check_dims, choose_dims

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import Array, members_of, moved_to, namespace, restore_order
+from polyspan.base.arrays import Array, members_of, moved_to, namespace, restore_order
 from polyspan.data.prediction import by_blocks
 from polyspan.mixture._solve.gaussians import (
     ExtendedGaussians,

@@ -10,10 +10,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import Interval, StrOptions, fit_context
-from polyspan.arrays import Array, limit_threads, moved_to, namespace, pass_work
-from polyspan.checks import warn_user
+from polyspan.base.arrays import Array, limit_threads, moved_to, namespace, pass_work
+from polyspan.base.checks import warn_user
+from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
+from polyspan.base.progress import FitProgress
 from polyspan.data.weights import keep_without_weight
+from polyspan.linear.options import CONSTRAINTS
 from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage
@@ -21,8 +23,6 @@ from polyspan.mixture.fit_case import FitCase, previous_gaussians
 from polyspan.mixture.fitted import LEARNED_BESIDES, by_noise_group, fitted_attributes
 from polyspan.mixture.prediction import MixturePrediction
 from polyspan.mixture.starts import annealed_start, fit_pooled, start_from_labels, with_outliers
-from polyspan.progress import FitProgress
-from polyspan.union.plan import CONSTRAINTS
 
 
 class SubspaceMixture(MixturePrediction):

@@ -12,23 +12,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import Interval, check_parameters
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     float64_sum,
     moved_to,
     namespace,
     to_numpy,
 )
-from polyspan.checks import validate_samples
+from polyspan.base.checks import validate_samples
+from polyspan.base.private_sklearn import Interval, check_parameters
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.geometry.bases import subspace_dims
 from polyspan.geometry.distances import distances_between
+from polyspan.linear.prediction import UnionPrediction
 from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
 from polyspan.mixture.fitted import coordinates, outlier_logs
 from polyspan.mixture.fitted import gaussians_of as gaussians_of
 from polyspan.mixture.fitted import posterior_means as posterior_means
-from polyspan.union.prediction import UnionPrediction
 
 
 def has_outliers(model: MixturePrediction) -> bool:

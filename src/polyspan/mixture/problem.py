@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     float64_sum,
     keep_freed_memory,
@@ -15,7 +15,7 @@ from polyspan.arrays import (
     sum_of_squares,
     zeros,
 )
-from polyspan.checks import check_columns_observed
+from polyspan.base.checks import check_columns_observed
 from polyspan.data.missing import find_patterns, observed_mean
 from polyspan.mixture._solve.complete import CompleteSamples
 from polyspan.mixture._solve.em import Samples

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.extmath import randomized_svd
 
-from polyspan._sklearn import plain_settings
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     float64_sum,
     is_numpy,
@@ -23,6 +22,7 @@ from polyspan.arrays import (
     unit_rows,
     zeros,
 )
+from polyspan.base.private_sklearn import plain_settings
 from polyspan.data.missing import find_patterns
 from polyspan.mixture._solve.complete import CompleteSamples
 from polyspan.mixture._solve.em import Samples, anneal, run_em

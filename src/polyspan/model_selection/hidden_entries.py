@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan._sklearn import Interval, check_parameters
-from polyspan.arrays import machine_epsilon, power_of_two_scale
-from polyspan.inputs import naming_columns, plain_numbers, require_numpy
-from polyspan.union._solve.masked import MaskedBlock
+from polyspan.base.arrays import machine_epsilon, power_of_two_scale
+from polyspan.base.inputs import naming_columns, plain_numbers, require_numpy
+from polyspan.base.private_sklearn import Interval, check_parameters
+from polyspan.linear._solve.masked import MaskedBlock
 
 # Weight of filled-in entries in predictions from few observed ones, as in RobustMiCUSaL.
 PRIOR = 0.02

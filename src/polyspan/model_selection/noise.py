@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, ParameterGrid
 from sklearn.utils import check_array, check_random_state
 
-from polyspan._sklearn import Interval, check_parameters
-from polyspan.inputs import naming_columns, plain_numbers, require_numpy
-from polyspan.progress import progress_bar
+from polyspan.base.inputs import naming_columns, plain_numbers, require_numpy
+from polyspan.base.private_sklearn import Interval, check_parameters
+from polyspan.base.progress import progress_bar
 
 
 @dataclass(frozen=True)

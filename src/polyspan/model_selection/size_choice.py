@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from polyspan.checks import warn_user
+from polyspan.base.checks import warn_user
 from polyspan.summaries import card, facts_html, folded, records_html
 
 

@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array, check_random_state
 
-from polyspan._sklearn import Interval, check_parameters
-from polyspan.inputs import naming_columns, plain_numbers, require_numpy
+from polyspan.base.inputs import naming_columns, plain_numbers, require_numpy
+from polyspan.base.private_sklearn import Interval, check_parameters
+from polyspan.base.progress import progress_bar
+from polyspan.linear import MiCUSaL, RobustMiCUSaL
 from polyspan.model_selection.hidden_entries import check_linear, hidden_entry_errors, masked_block
 from polyspan.model_selection.size_choice import SizeChoice, bounds_reached
-from polyspan.progress import progress_bar
-from polyspan.union import MiCUSaL, RobustMiCUSaL
 
 #: Factors of `lam` that are tried.
 LAM_FACTORS = tuple(2.0**k for k in range(-2, 3))

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import (
+from polyspan.base.checks import check_columns_observed, validate_samples
+from polyspan.base.private_sklearn import (
     CallbackSupportMixin,
     Interval,
     StrOptions,
@@ -18,11 +19,10 @@ from polyspan._sklearn import (
     fit_context,
     html_with_summary,
 )
-from polyspan.checks import check_columns_observed, validate_samples
+from polyspan.base.progress import FitProgress
 from polyspan.data.prediction import as_samples
 from polyspan.outliers.learning import MOST_SETS, Columns, Ensemble, learn_ensemble
 from polyspan.outliers.summary import summary
-from polyspan.progress import FitProgress
 
 # With contamination="auto" a row is an outlier where the logarithm of its surprise is this many
 # standard deviations above the median of the training rows.

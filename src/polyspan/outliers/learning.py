@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.impute import KNNImputer
 
-from polyspan._sklearn import plain_settings
+from polyspan.base.private_sklearn import plain_settings
 from polyspan.outliers.members import Member, learn_member, numbers_for
 from polyspan.tables.mixture_fill import Scaling
 

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from polyspan._sklearn import plain_settings
-from polyspan.arrays import limit_threads, pass_work
+from polyspan.base.arrays import limit_threads, pass_work
+from polyspan.base.private_sklearn import plain_settings
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture._solve.complete import gather_moments, log_weights_of
 from polyspan.mixture._solve.gaussians import (

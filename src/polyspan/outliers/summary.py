@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
 from polyspan.summaries import Summary, counted
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyspan._optional import import_optional
+from polyspan.base.optional import import_optional
 from polyspan.model_selection import SizeChoice
 from polyspan.plotting.panels import flat, panels
 

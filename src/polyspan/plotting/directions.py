@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_scalar
 
+from polyspan.linear.portrait import Portrait, centres_of, dimensions_of, principal_axes
 from polyspan.plotting.panels import flat, panels
-from polyspan.union.portrait import Portrait, centres_of, dimensions_of, principal_axes
 
 #: More directions than this are not drawn unless asked for.
 MOST_DIRECTIONS = 3

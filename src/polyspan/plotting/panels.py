@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyspan._optional import import_optional
-from polyspan.arrays import some_rows
+from polyspan.base.arrays import some_rows
+from polyspan.base.optional import import_optional
 
 #: More samples than this are thinned out.
 MOST_POINTS = 5000

@@ -12,9 +12,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import plain_settings
-from polyspan.arrays import to_numpy
-from polyspan.inputs import naming_columns, plain_numbers
+from polyspan.base.arrays import to_numpy
+from polyspan.base.inputs import naming_columns, plain_numbers
+from polyspan.base.private_sklearn import plain_settings
 from polyspan.plotting.panels import flat, panels, thinned
 
 #: Samples of lower confidence get a ring.

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import to_numpy
-from polyspan.plotting.panels import colour_key, colours, flat, panels, thinned
-from polyspan.union.portrait import (
+from polyspan.base.arrays import to_numpy
+from polyspan.linear.portrait import (
     Portrait,
     dimensions_of,
     in_memory,
     principal_axes,
     unsure_samples,
 )
+from polyspan.plotting.panels import colour_key, colours, flat, panels, thinned
 
 #: Beyond so many subspaces their sizes are not written below them.
 MOST_SIZED = 12

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.arrays import to_numpy
-from polyspan.checks import first_ten
-from polyspan.plotting.panels import colour_key, colours, flat, panels
-from polyspan.union.portrait import (
+from polyspan.base.arrays import to_numpy
+from polyspan.base.checks import first_ten
+from polyspan.linear.portrait import (
     Axes,
     Portrait,
     dimensions_of,
     extreme_angles,
     principal_axes,
 )
+from polyspan.plotting.panels import colour_key, colours, flat, panels
 
 #: Beyond so many subspaces the numbers are not written into the matrix.
 MOST_NUMBERED = 15

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 
-from polyspan._sklearn import plain_settings
+from polyspan.base.private_sklearn import plain_settings
 from polyspan.tables.encoding import Encoding
 from polyspan.tables.gaussian import (
     LEAST_VARIANCE,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
-from polyspan._sklearn import plain_settings
+from polyspan.base.private_sklearn import plain_settings
 from polyspan.tables.encoding import Encoding
 from polyspan.tables.gaussian import Conditionals
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan._optional import import_optional
+from polyspan.base.optional import import_optional
 from polyspan.tables.column_types import is_object, pandas_zone, shared_type, zone_of_objects
 from polyspan.tables.features import DISCRETE, Feature
 

@@ -9,9 +9,15 @@ import numpy as np
 from sklearn.impute import MissingIndicator
 from sklearn.utils import check_random_state
 
-from polyspan._sklearn import Interval, MissingValues, StrOptions, fit_context, plain_settings
-from polyspan.checks import first_ten, warn_user
-from polyspan.progress import FitProgress
+from polyspan.base.checks import first_ten, warn_user
+from polyspan.base.private_sklearn import (
+    Interval,
+    MissingValues,
+    StrOptions,
+    fit_context,
+    plain_settings,
+)
+from polyspan.base.progress import FitProgress
 from polyspan.tables.features import AS_ASKED, Feature
 from polyspan.tables.filling import fit_model
 from polyspan.tables.frames import is_frame

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import limit_threads, pass_work
+from polyspan.base.arrays import limit_threads, pass_work
 from polyspan.mixture._solve.em import run_em, run_sparse_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.masked import MaskedSamples

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import FLOAT_DTYPES, validate_data
 
-from polyspan._sklearn import get_mask, is_pandas_na, is_scalar_nan
-from polyspan.checks import first_ten, refuse_lazy
-from polyspan.inputs import as_dispatched, naming_columns, plain_numbers
+from polyspan.base.checks import first_ten, refuse_lazy
+from polyspan.base.inputs import as_dispatched, naming_columns, plain_numbers
+from polyspan.base.private_sklearn import get_mask, is_pandas_na, is_scalar_nan
 from polyspan.tables.column_values import Entries, columns_of
 from polyspan.tables.features import DISCRETE, TYPES, Feature, feature_of
 from polyspan.tables.frames import in_zones_of_fit, is_frame

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan._sklearn import (
+from polyspan.base.checks import first_ten, warn_user
+from polyspan.base.private_sklearn import (
     CallbackSupportMixin,
     Interval,
     check_feature_names_in,
@@ -20,9 +21,8 @@ from polyspan._sklearn import (
     in_container,
     plain_settings,
 )
-from polyspan.checks import first_ten, warn_user
+from polyspan.base.progress import progress_bar
 from polyspan.data.prediction import as_samples
-from polyspan.progress import progress_bar
 from polyspan.tables.features import AS_ASKED, DISCRETE, Feature
 from polyspan.tables.filling import SubspaceModel, draw_missing
 from polyspan.tables.frames import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.checks import first_ten
+from polyspan.base.checks import first_ten
 from polyspan.summaries import Summary, counted
 from polyspan.tables.model import TableModel
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-from polyspan.arrays import device, to_numpy
+from polyspan.base.arrays import device, to_numpy
 from polyspan.data.missing import find_patterns
 from polyspan.mixture._solve.complete import CompleteSamples, gather_moments, restore_empty
 from polyspan.mixture._solve.em import run_em

@@ -5,12 +5,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from polyspan.data.missing import find_patterns
+from polyspan.engine.small_systems import invert_together
 from polyspan.mixture._solve import em
 from polyspan.mixture._solve.em import expect_sparse, run_em, run_sparse_em
 from polyspan.mixture._solve.gaussians import Gaussians, posterior_factors
 from polyspan.mixture._solve.masked import MaskedSamples, gather_factors
 from polyspan.mixture._solve.noise import NoiseRule, Shrinkage
-from polyspan.union._solve.small_systems import invert_together
 
 L, M, S = 4, 9, 3
 

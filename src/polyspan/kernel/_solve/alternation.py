@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import Array, members_of, moved_to, namespace, to_numpy
+from polyspan.base.arrays import Array, members_of, moved_to, namespace, to_numpy
+from polyspan.base.progress import Monitor
 from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.subspaces import (
     Factor,
@@ -16,8 +17,7 @@ from polyspan.kernel._solve.subspaces import (
     squared_distance,
     updated_directions,
 )
-from polyspan.progress import Monitor
-from polyspan.union._solve.shape import ObjectiveWeights
+from polyspan.linear._solve.shape import ObjectiveWeights
 
 # Objectives that differ by less than this fraction differ by rounding.
 SAME_OBJECTIVE = 1e-9

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     machine_epsilon,
     moved_to,
@@ -20,12 +20,12 @@ from polyspan.arrays import (
     top_eigenvectors,
     zeros,
 )
+from polyspan.engine.krylov import leading_subspace
 from polyspan.geometry.bases import orthonormal_columns
 from polyspan.geometry.matrices import leading_eigen
-from polyspan.union._solve.annealing import temperatures
-from polyspan.union._solve.krylov import leading_subspace
-from polyspan.union._solve.leave_one_out import SMALLEST_SLACK
-from polyspan.union._solve.sums import softmax
+from polyspan.linear._solve.annealing import temperatures
+from polyspan.linear._solve.leave_one_out import SMALLEST_SLACK
+from polyspan.linear._solve.sums import softmax
 
 # Soft steps, each at a lower temperature than the last.
 STEPS = 20

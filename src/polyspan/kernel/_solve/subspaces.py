@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     identity,
     is_numpy,
@@ -27,9 +27,9 @@ from polyspan.arrays import (
     to_numpy,
     top_eigenvectors,
 )
+from polyspan.engine.krylov import leading_subspace
 from polyspan.geometry.matrices import cholesky_or_none, leading_eigen, submatrix
-from polyspan.union._solve.krylov import leading_subspace
-from polyspan.union._solve.shape import ObjectiveWeights
+from polyspan.linear._solve.shape import ObjectiveWeights
 
 # Eigenvalues of G̃_ll below this fraction of the largest are rounding errors.
 RANK_TOL = 1e-10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     machine_epsilon,
     namespace,

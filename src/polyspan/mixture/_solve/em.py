@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyspan.arrays import Array, float64_sum, machine_epsilon, namespace, zeros
+from polyspan.base.arrays import Array, float64_sum, machine_epsilon, namespace, zeros
+from polyspan.base.progress import Monitor
 from polyspan.data.missing import Group
+from polyspan.engine.small_systems import invert_together
 from polyspan.mixture._solve.complete import CompleteSamples
 from polyspan.mixture._solve.gaussians import (
     LOG_2PI,
@@ -26,8 +28,6 @@ from polyspan.mixture._solve.masked import (
     stack_sums,
 )
 from polyspan.mixture._solve.noise import Shrinkage
-from polyspan.progress import Monitor
-from polyspan.union._solve.small_systems import invert_together
 
 # Falls of the likelihood by up to this many units of rounding are ignored.
 ROUNDING = 100.0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     chunk_rows,
     identity,
@@ -29,7 +29,7 @@ from polyspan.arrays import (
     zeros,
 )
 from polyspan.data.missing import Group, find_patterns
-from polyspan.union._solve.small_systems import invert_together, pairwise_products, solve_packed
+from polyspan.engine.small_systems import invert_together, pairwise_products, solve_packed
 
 LOG_2PI = math.log(2.0 * math.pi)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import brentq
 
-from polyspan.arrays import Array, moved_to, namespace, to_numpy
+from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.data.missing import find_patterns
 from polyspan.data.rows import sum_parts
 from polyspan.mixture._solve.complete import MIN_COUNT, updated

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyspan.arrays import Array, identity, moved_to, namespace, zeros
+from polyspan.base.arrays import Array, identity, moved_to, namespace, zeros
 from polyspan.data.missing import Group, Patterns
 from polyspan.data.rows import Addable, sum_parts
 from polyspan.mixture._solve.complete import MIN_COUNT, negligible_responsibility, updated

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from polyspan.arrays import (
+from polyspan.base.arrays import (
     Array,
     float64_sum,
     identity,

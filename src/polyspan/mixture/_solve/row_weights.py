@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from polyspan.arrays import Array, float64_sum, namespace
+from polyspan.base.arrays import Array, float64_sum, namespace
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians, soft_assign
 
 # A learned share of outliers stays between these bounds, so that its logarithm is finite.

@@ -1,0 +1,1 @@
+"""What every other part uses: arrays, checks, files, progress, and names of scikit-learn."""

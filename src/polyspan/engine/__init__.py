@@ -1,0 +1,1 @@
+"""Numerical parts that all models share."""

@@ -1,0 +1,1 @@
+"""Model files, what they may hold, and export to ONNX."""

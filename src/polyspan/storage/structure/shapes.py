@@ -1,0 +1,191 @@
+"""Sizes that the arrays of an object share, and checks of one part after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from polyspan.base.private_sklearn import validate_parameter_constraints
+
+#: Numbers in the state of a Mersenne twister. NumPy reads after the last without a check.
+TWISTER_NUMBERS = 624
+#: A size: a number, the name of one that several arrays share, or None for any.
+Size = int | str | None
+
+
+class StructureError(ValueError):
+    """Parts of a model do not fit each other."""
+
+
+class Shapes:
+    """The sizes of one object: each name has the value that it had in the first array.
+
+    Parameters
+    ----------
+    where : str
+        The object, for messages.
+    checks : mapping
+        What is checked of each type.
+    **sizes : int
+        Sizes that are known already.
+    """
+
+    def __init__(
+        self, where: str, checks: Mapping[type, Callable[[Any, Shapes], None]], **sizes: int
+    ) -> None:
+        self.where, self._checks, self.sizes = where, checks, dict(sizes)
+
+    def run(self, one: Any) -> None:
+        """Check an object of a known type."""
+        known = [field.name for field in fields(one)] if is_dataclass(one) else []
+        hidden = hidden_names(one, known)
+        if hidden:
+            raise StructureError(f"{self.where} hides {hidden[0]!r} of its class")
+        if isinstance(one, BaseEstimator):
+            check_estimator_parameters(one)
+        self._checks[type(one)](one, self)
+
+    def part(self, name: str, one: Any, *kinds: type, **sizes: int) -> Shapes:
+        """Check an object inside, which must be of one of these types; return its sizes."""
+        if type(one) not in kinds:
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise StructureError(
+                f"{name} of {self.where} is a {type(one).__name__}, and must be a {wanted}"
+            )
+        inside = Shapes(f"{self.where}.{name}", self._checks, **sizes)
+        inside.run(one)
+        return inside
+
+    def parts(self, name: str, some: Any, n: Size, kind: type, **sizes: int) -> None:
+        """Check a tuple or list of objects of one type."""
+        for k, one in enumerate(self.several(name, some, n)):
+            self.part(f"{name}[{k}]", one, kind, **sizes)
+
+    def several(self, name: str, some: Any, n: Size = None) -> Any:
+        """Return a tuple or list, which must have this many parts."""
+        if not isinstance(some, tuple | list):
+            raise StructureError(f"{name} of {self.where} is a {type(some).__name__}, not a tuple")
+        self._fit(name, (len(some),), (n,))
+        return some
+
+    def floats(self, name: str, array: Any, *shape: Size, finite: bool = True) -> None:
+        """Check an array of float32 or float64."""
+        self._typed(name, array, "f", (4, 8))
+        self._fit(name, array.shape, shape)
+        if finite and not np.isfinite(array).all():
+            raise StructureError(f"{name} of {self.where} holds NaN or infinity")
+
+    def ints(
+        self, name: str, array: Any, *shape: Size, least: int | None = None, below: Size = None
+    ) -> None:
+        """Check an array of indices: from `least` on, and below a size."""
+        self._typed(name, array, "i", (4, 8))
+        self._fit(name, array.shape, shape)
+        if not array.size:
+            return
+        most = self[below] if isinstance(below, str) else below
+        low, high = int(array.min()), int(array.max())
+        if (least is not None and low < least) or (most is not None and high >= most):
+            bounds = f"from {least}" if most is None else f"from {least} to {most - 1}"
+            raise StructureError(
+                f"{name} of {self.where} has numbers from {low} to {high}, and may have {bounds}"
+            )
+
+    def flags(self, name: str, array: Any, *shape: Size) -> None:
+        """Check an array of booleans."""
+        self._typed(name, array, "b", (1,))
+        self._fit(name, array.shape, shape)
+
+    def words(self, name: str, array: Any, *shape: Size) -> None:
+        """Check an array of text, or of objects."""
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "UO":
+            raise StructureError(f"{name} of {self.where} is not an array of text")
+        self._fit(name, array.shape, shape)
+
+    def number(self, name: str, value: Any, least: float | None = None) -> None:
+        """Check a number, which may be NaN where there is no least one."""
+        if not isinstance(value, Real) or (least is not None and not float(value) >= least):
+            raise StructureError(f"{name} of {self.where} is {_shown(value)}")
+
+    def whole(self, name: str, value: Any, least: int, most: int) -> None:
+        """Check a whole number between two others."""
+        if not isinstance(value, Integral) or not least <= int(value) <= most:
+            raise StructureError(
+                f"{name} of {self.where} is {_shown(value)}, and may be from {least} to {most}"
+            )
+
+    def text(self, name: str, value: Any) -> None:
+        """Check a text."""
+        if not isinstance(value, str):
+            raise StructureError(f"{name} of {self.where} is a {type(value).__name__}, not text")
+
+    def same(self, name: str, one: Any, other: Any) -> None:
+        """Check that two sizes are equal."""
+        if one != other:
+            raise StructureError(f"{name} of {self.where} is {_shown(one)}, and must be {other}")
+
+    def __getitem__(self, size: str) -> int:
+        if size not in self.sizes:
+            raise StructureError(f"{self.where} lacks the array that says {size!r}")
+        return self.sizes[size]
+
+    def _typed(self, name: str, array: Any, kind: str, sizes: tuple[int, ...]) -> None:
+        if not isinstance(array, np.ndarray):
+            raise StructureError(f"{name} of {self.where} is a {type(array).__name__}, no array")
+        dtype = array.dtype
+        if dtype.kind != kind or dtype.itemsize not in sizes or not dtype.isnative:
+            raise StructureError(f"{name} of {self.where} is an array of {dtype}")
+
+    def _fit(self, name: str, found: tuple[int, ...], wanted: tuple[Size, ...]) -> None:
+        """Compare a shape, and keep the sizes that it is the first to have."""
+        if len(found) == len(wanted):
+            for size, one in zip(wanted, found, strict=True):
+                if isinstance(size, str):
+                    self.sizes.setdefault(size, one)
+            known = [self.sizes[one] if isinstance(one, str) else one for one in wanted]
+            if all(one in (None, size) for one, size in zip(known, found, strict=True)):
+                return
+        else:
+            known = [None if isinstance(one, str) else one for one in wanted]
+        shown = ", ".join("any" if one is None else str(one) for one in known)
+        raise StructureError(
+            f"{name} of {self.where} has the shape {found}, which does not fit ({shown})"
+        )
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:40]
+    except ValueError:  # an integer of thousands of digits
+        return "a number of thousands of digits"
+
+
+def check_estimator_parameters(model: Any) -> None:
+    """Raise an error where a parameter is not what the class takes, as `fit` would."""
+    kind = type(model)
+    # Those of the class, and those that are there: scikit-learn may have got others since.
+    given = {name: vars(model)[name] for name in kind._get_param_names() if name in vars(model)}
+    constraints = getattr(kind, "_parameter_constraints", {})  # KernelCenterer has none
+    validate_parameter_constraints(constraints, given, caller_name=kind.__name__)
+    for name, value in given.items():
+        if isinstance(value, np.random.RandomState):
+            _check_generator(name, value)
+
+
+def _check_generator(name: str, generator: np.random.RandomState) -> None:
+    state: Any = generator.get_state(legacy=False)
+    place = state["state"]["pos"]
+    if not 0 <= place <= TWISTER_NUMBERS:
+        raise ValueError(f"{name} is at number {place} of {TWISTER_NUMBERS}")
+
+
+def hidden_names(one: Any, known: Sequence[str]) -> list[str]:
+    """Return the names of the class that attributes of an object hide, but for parameters."""
+    kind = type(one)
+    parameters = kind._get_param_names() if hasattr(kind, "_get_param_names") else []
+    return [name for name in vars(one) if hasattr(kind, name) and name not in (*known, *parameters)]
