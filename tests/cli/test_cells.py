@@ -43,6 +43,7 @@ def test_lines_of_other_lengths_and_long_separators_are_refused():
     [
         (["1", "2"], ".", 0), (["1.50", "2.5"], ".", 2), (["1,250"], ",", 3),
         (["1e-5", "2.5"], ".", None), (["1.5 "], ".", 1), ([], ".", 0),
+        (["0.12345678901234567"], ".", None),
     ],
 )  # fmt: skip
 def test_decimals_of_a_column(texts, decimal, digits):

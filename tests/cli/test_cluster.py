@@ -191,3 +191,10 @@ def test_the_model_of_another_job_is_refused(run, shelf, tmp_path):
     done = run("cluster", shelf / "x.csv", "-o", "l.csv", "--model", "m.skops")
     assert done.exit_code == 1
     assert "holds a SubspaceOutlierDetector: need a SubspaceClustering" in done.output
+
+
+def test_summaries_speak_of_options(run, tmp_path):
+    np.save("t.npy", np.random.default_rng(0).standard_normal((60, 5)))
+    done = run("cluster", "t.npy", "-o", "l.csv")
+    assert done.exit_code == 0, done.output
+    assert "n_clusters" not in done.output

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from polyspan.cli.errors import CommandError, counted, unreadable
+from polyspan.tables.features import MOST_DECIMALS
 
 Rows = list[list[str]]
 
@@ -54,11 +55,12 @@ def quoted(text: str, sep: str) -> str:
 
 
 def decimals_of(texts: list[str], decimal: str) -> int | None:
-    """Return the most digits after the point that numbers have; None with powers of ten."""
+    """Return the most digits after the point that numbers have; None: as many as a float has."""
     found = [re.search(r"\d*$", text.strip().partition(decimal)[2]) for text in texts]
     if any("e" in text.lower() for text in texts):
         return None
-    return max((len(one[0]) for one in found if one), default=0)
+    most = max((len(one[0]) for one in found if one), default=0)
+    return most if most <= MOST_DECIMALS else None
 
 
 def as_cells(values: Any, column: Any, texts: list[str], decimal: str, sep: str) -> list[str]:

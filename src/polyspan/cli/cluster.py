@@ -11,8 +11,10 @@ import polyspan
 from polyspan.base.optional import import_optional
 from polyspan.cli import files, options
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, counted
+from polyspan.cli.errors import CommandError, counted, in_words_of_options
 
+#: Options by the parameters of the class that they set.
+WORDS = {"n_clusters": "-L"}
 #: Formats of the figure.
 FIGURES = (".png", ".pdf", ".svg")
 Clusters = Annotated[
@@ -42,7 +44,7 @@ Plot = Annotated[
     "cluster",
     panel="Tables",
     epilog="polyspan cluster table.csv -o labels.csv",
-    words={"n_clusters": "-L"},
+    words=WORDS,
 )
 def cluster(
     data: options.Data,
@@ -83,7 +85,7 @@ def cluster(
         X = _complete(numbers_of(table), data)
         found = _pipeline(clusters, run.seed, standardize=standardize, unit_norm=unit_norm).fit(X)
         results = {"label": found[-1].labels_, "confidence": found[-1].confidence_}
-        lines = str(found[-1].summary()).splitlines()
+        lines = in_words_of_options(str(found[-1].summary()), WORDS).splitlines()
         if plot is not None:
             scaled = found[:-1].transform(X) if len(found) > 1 else X
             writers[plot] = _figure_writer(found[-1], scaled, plot)
