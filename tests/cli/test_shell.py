@@ -240,3 +240,16 @@ def test_without_typer_it_says_what_to_install(tmp_path):
     assert done.returncode == 1
     assert 'pip install "polyspan[cli]"' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_pandas_it_says_what_to_install(shelf, tmp_path):
+    program = (
+        "import sys; sys.modules['pandas'] = None; import polyspan.cli;"
+        "sys.argv = ['polyspan', *sys.argv[1:]]; polyspan.cli.main()"
+    )
+    words = ["impute", str(shelf / "holes.csv"), "-o", "f.csv"]
+    command = [sys.executable, "-c", program, *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'pip install "polyspan[cli]"' in done.stderr
+    assert "Traceback" not in done.stderr

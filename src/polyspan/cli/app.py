@@ -63,7 +63,7 @@ def command(
     """
 
     def register(function: Function) -> Function:
-        guarded = guard(with_groups(function), words)
+        guarded = guard(with_bars(with_groups(function)), words)
         app.command(name, rich_help_panel=panel, epilog=epilog)(guarded)
         return function
 
@@ -71,14 +71,10 @@ def command(
 
 
 def guard(function: Function, words: Mapping[str, str] | None = None) -> Function:
-    """Return the function with its errors turned into a message and an exit code.
-
-    Its long work shows a bar on a terminal, unless it is called with `quiet`.
-    """
+    """Return the function with its errors turned into a message and an exit code."""
 
     @functools.wraps(function)
     def guarded(*args: Any, **options: Any) -> Any:
-        before = bars.ask(sys.stderr.isatty() and not options.get("quiet"))
         with short_warnings(words or {}):
             try:
                 return function(*args, **options)
@@ -87,10 +83,22 @@ def guard(function: Function, words: Mapping[str, str] | None = None) -> Functio
             except BaseException as error:
                 code = tell(error, debug=bool(options.get("debug")), words=words)
                 raise typer.Exit(int(code)) from None
-            finally:
-                bars.ask(before)
 
     return guarded  # type: ignore[return-value]
+
+
+def with_bars(function: Function) -> Function:
+    """Return the function with bars for its long work on a terminal, unless it is to be quiet."""
+
+    @functools.wraps(function)
+    def watched(**options: Any) -> Any:
+        before = bars.ask(sys.stderr.isatty() and not options["quiet"])
+        try:
+            return function(**options)
+        finally:
+            bars.ask(before)
+
+    return watched  # type: ignore[return-value]
 
 
 def with_groups(function: Function) -> Function:

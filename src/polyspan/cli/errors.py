@@ -66,6 +66,8 @@ def explain(error: BaseException) -> tuple[Code, str]:
         return Code.INTERRUPTED, "interrupted; no output was written"
     if isinstance(error, MemoryError):
         return Code.DATA, f"not enough memory: {error}"
+    if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
+        return Code.DATA, f'{error}: pip install "polyspan[cli]"'
     if isinstance(error, ValueError | ImportError):
         return Code.DATA, str(error)
     if isinstance(error, OSError):  # of neither input nor output: those are caught where they are
@@ -118,17 +120,12 @@ def counted(n: int, noun: str) -> str:
 @contextmanager
 def short_warnings(words: Mapping[str, str]) -> Iterator[None]:
     """Show the warnings that models raise as one line each, and each only once."""
-    seen = set()
-
-    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        # These warnings are meant for programmers, not for users of the command.
-        if issubclass(category, DeprecationWarning | FutureWarning | ImportWarning):
-            return
-        if str(message) not in seen:
-            seen.add(str(message))
-            say("warning", in_words_of_options(str(message), words))
-
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = show
+        warnings.simplefilter("default")
+        # These are meant for programmers, not for users of the command.
+        for kind in (DeprecationWarning, FutureWarning, ImportWarning):
+            warnings.simplefilter("ignore", kind)
+        warnings.showwarning = lambda message, *_, **__: say(
+            "warning", in_words_of_options(str(message), words)
+        )
         yield
