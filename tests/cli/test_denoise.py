@@ -243,7 +243,7 @@ def test_the_noise_of_reading_out(run, tmp_path, seen):
         (
             ("holes.tif",),
             1,
-            "holes.tif: 2 of 1280 values are NaN or infinite: fill them first by polyspan inpaint",
+            "NaN or infinite: fill them first, or mark them in the mask of polyspan inpaint",
         ),
         (("photo.png", "--noise", "poisson", "--gain", "0"), 1, "--gain 0: need"),
         (("photo.png", "--noise", "pink"), 2, "is not one of"),

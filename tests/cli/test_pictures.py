@@ -257,7 +257,11 @@ def make_files(folder):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("denoise", "nan.tif", "-o", "o.tif"), 1, "1 of 768 values are NaN or infinite"),
+        (
+            ("denoise", "nan.tif", "-o", "o.tif"),
+            1,
+            "1 of 768 values of the image are NaN or infinite",
+        ),
         (("denoise", "inf.tif", "-o", "o.tif"), 1, "are NaN or infinite"),
         (("inpaint", "nan.tif", "--mask", "mask.png", "-o", "o.tif"), 1, "outside the mask"),
         (("denoise", "nan.tif", "-o", "o.png"), 1, "floats, which needs a name in .tif"),

@@ -156,6 +156,10 @@ def test_arrays_take_numbers_only(capsys):
         frame_writer(frame, Path("t.npz"))(file)
     assert np.load("t.npz")["X"].tolist() == [[1.5, 2.0]]
     assert "not in t.npz, which can hold numbers only: t" in capsys.readouterr().err
+    holes = pd.DataFrame({"n": pd.array([1, None], dtype="int64[pyarrow]")})
+    with open("h.npy", "wb") as file:
+        frame_writer(holes, Path("h.npy"))(file)
+    np.testing.assert_array_equal(np.load("h.npy"), [[1.0], [np.nan]])
     with pytest.raises(CommandError, match=r"t\.npy can hold numbers only: write to \.csv"):
         frame_writer(frame[["t"]], Path("t.npy"))
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 import polyspan
@@ -21,7 +20,7 @@ from polyspan.cli.jpeg import measured_noise
 WORDS = {
     "sigma": "--sigma", "noise": "--noise", "gain": "--gain", "offset": "--offset",
     "read_noise": "--read-noise", "stack_axis=0": "--stack", "return_std=True": "--std",
-    "model": "--model",
+    "model": "--model", "inpaint_image": "polyspan inpaint",
 }  # fmt: skip
 Photos = Annotated[
     list[Path],
@@ -167,7 +166,6 @@ def _denoise(
 ) -> None:
     picture = (pictures.read_stack if request.stack else pictures.read_picture)(photo)
     pictures.check_ending(picture, target)
-    _check_numbers(picture)
     pixels, axis = picture.pixels, picture.channel_axis
     given = levels.levels_for(sigma, picture)
     found = given
@@ -201,16 +199,6 @@ def _denoise(
         writers[request.save_model] = files.model_writer(model)
         lines.append(f"mixture of patches saved: {request.save_model}")
     files.finish(writers, lines, run)
-
-
-def _check_numbers(picture: pictures.Picture) -> None:
-    """Raise an error where a picture of floats has pixels that are no numbers."""
-    bad = int(np.count_nonzero(~np.isfinite(picture.pixels)))
-    if bad:
-        raise CommandError(
-            f"{picture.path}: {bad} of {picture.pixels.size} values are NaN or infinite: fill them "
-            "first by polyspan inpaint"
-        )
 
 
 def _estimate(picture: pictures.Picture) -> float:

@@ -224,10 +224,9 @@ def filled_writer(table: Table, filled: pd.DataFrame, path: Path) -> Writer:
     From lines to lines with the same separator all other cells stay as they are written.
     """
     sep, how = separator(table.path, table.reading), table.reading
-    if table.rows is None or ending_of(path).startswith(".tsv") != (sep == "\t"):
+    tabs = ending_of(path).startswith(".tsv")
+    if table.rows is None or ending_of(path) not in TEXT or tabs != (sep == "\t"):
         return frame_writer(filled, path, header=how.header)
-    if ending_of(path) not in TEXT:
-        return frame_writer(filled, path)
     cells = [list(row) for row in table.cells]
     for k, name in enumerate(table.frame):
         column, new = table.frame[name], filled[name]
@@ -259,7 +258,8 @@ def frame_writer(frame: pd.DataFrame, path: Path, *, header: bool = True) -> Wri
         raise CommandError(f"{path} can hold numbers only: write to {', '.join(FRAMES)}")
     if lost:
         say("note", f"not in {path}, which can hold numbers only: {first_ten(lost)}")
-    X = numbers.to_numpy(np.float32 if {*numbers.dtypes} == {np.dtype("f4")} else np.float64)
+    dtype = np.float32 if {*numbers.dtypes} == {np.dtype("f4")} else np.float64
+    X = numbers.to_numpy(dtype, na_value=np.nan)
     return lambda file: np.save(file, X) if ending == ".npy" else np.savez(file, X=X)
 
 
