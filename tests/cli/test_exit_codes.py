@@ -248,3 +248,10 @@ def test_pictures_are_no_streams(run, tmp_path):
     for words in (("denoise", "-"), ("inpaint", "-", "-o", "o.png")):
         done = run(*words)
         assert (done.exit_code, "- is for tables" in done.output) == (1, True)
+
+
+def test_options_for_reading_are_named(run, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    done = run("outliers", "t.csv", "-o", "o.csv", "--parse-dates", "day")
+    assert done.exit_code == 3
+    assert "'--parse-dates': 'day'" in done.output

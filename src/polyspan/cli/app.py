@@ -63,7 +63,8 @@ def command(
     """
 
     def register(function: Function) -> Function:
-        guarded = guard(with_bars(with_groups(function)), words)
+        all_words = {"parse_dates": "--parse-dates", **words}
+        guarded = guard(with_bars(with_groups(function)), all_words)
         app.command(name, rich_help_panel=panel, epilog=epilog)(guarded)
         return function
 
