@@ -18,7 +18,7 @@ from polyspan import (
     baselines,
 )
 from polyspan.base.inputs import plain_numbers
-from polyspan.cli.csv_files import check_unique
+from polyspan.cli.tables import check_unique
 
 X = np.random.RandomState(0).standard_normal((40, 5))
 TWICE = pd.DataFrame(X, columns=["a", "b", "b", "c", "a"])

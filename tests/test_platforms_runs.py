@@ -127,7 +127,7 @@ load_model("m.skops")
 lines = ["a,b,c,d", *(",".join(map(str, row)) for row in X.tolist())]
 lines[3] = ",1,2,3"
 Path("t.csv").write_text("\\n".join(lines), encoding="utf-8")
-for line in ("impute t.csv -o f.csv.gz -q", "predict m.skops f.csv.gz -o l.csv"):
+for line in ("impute t.csv -o f.csv.gz -q", "outliers f.csv.gz -o o.csv"):
     try:
         app(line.split())
     except SystemExit as end:

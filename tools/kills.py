@@ -60,12 +60,11 @@ def write_inputs(folder: Path) -> None:
 
 
 COMMANDS = {
-    "fit": ["-m", "polyspan.cli", "fit", "rows.npy", "-o", "{out}", "-L", "3", "-s", "4", "-q",
-            "--set", "n_init=8", "--set", "init=random"],
+    "cluster": ["-m", "polyspan.cli", "cluster", "rows.npy", "-o", "{out}", "-q"],
     "impute": ["-m", "polyspan.cli", "impute", "holes.csv", "-o", "{out}", "-q"],
     "denoise": ["-m", "polyspan.cli", "denoise", "noisy.png", "-o", "{out}", "-q"],
 }  # fmt: skip
-ENDINGS = {"fit": ".skops", "impute": ".csv", "denoise": ".png"}
+ENDINGS = {"cluster": ".csv", "impute": ".csv", "denoise": ".png"}
 
 
 def digest(path: Path) -> str:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from polyspan.base import interrupts
 from polyspan.cli import console
+from polyspan.cli.errors import Code, CommandError
 from support import noisy_picture
 
 COMMAND = [sys.executable, "-m", "polyspan.cli"]
@@ -35,17 +36,15 @@ def run_in(locale, folder, *words, program=COMMAND):
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_signs_become_words(shelf, tmp_path, locale):
-    code, shown, errors = run_in(locale, tmp_path, "fit", "--help")
+    code, shown, errors = run_in(locale, tmp_path, "denoise", "--help")
     assert (code, errors) == (0, "")
-    assert "Weight lambda of the fit" in shown
-    code, shown, errors = run_in(
-        locale, tmp_path, "predict", shelf / "complete.skops", shelf / "x.csv", "-o", "λ-文.csv"
-    )
+    assert "polyspan denoise photo.png" in shown
+    code, shown, errors = run_in(locale, tmp_path, "outliers", shelf / "x.csv", "-o", "λ-文.csv")
     assert (code, errors) == (0, "")
     assert os.listdir(tmp_path) == ["λ-文.csv"]
     as_bytes = "λ-文.csv".encode().decode("latin-1")  # of a name that Linux could not decode
     name = "lambda-\\u6587.csv" if locale == "code page" or sys.platform != "linux" else as_bytes
-    assert shown == f"60 rows written to {name}\n"
+    assert shown.endswith(f"60 rows written to {name}\n")
 
 
 @pytest.mark.parametrize("locale", LOCALES)
@@ -115,24 +114,25 @@ def test_which_words_are_patterns(tmp_path, monkeypatch):
 
 
 CLOSED = """
-import rich.console
+import builtins
 def write(*_, **__):
     raise OSError(22, "Invalid argument")
-rich.console.Console.print = write
+builtins.print = write
 """
 
 
-def test_a_pipe_that_nobody_reads_on_windows(shelf, tmp_path):
-    """There it is an invalid argument; elsewhere that error is one of the system."""
-    words = ("info", shelf / "complete.skops")
+def test_a_pipe_that_nobody_reads_on_windows(tmp_path):
+    """There it is an invalid argument; elsewhere that error is one of the disk."""
+    words = ("--version",)
     done = subprocess.run(as_on_windows(*words, also=CLOSED), capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    assert (done.returncode, done.stdout) == (141, "")
 
 
 def test_an_invalid_argument_elsewhere_is_not_a_pipe(monkeypatch):
     monkeypatch.setattr(console, "WINDOWS", False)
-    with pytest.raises(OSError, match="Invalid"), console.closed_pipes():
+    with pytest.raises(CommandError, match="Invalid") as found, console.standard_output():
         raise OSError(22, "Invalid argument")
+    assert found.value.code == Code.UNWRITABLE
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="there is no other signal to take")
@@ -159,24 +159,15 @@ def test_names_of_the_command(monkeypatch, name, ours):
     assert interrupts.is_command() is ours
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv"])
-def test_lines_end_alike_everywhere(run, shelf, tmp_path, monkeypatch, ending):
-    monkeypatch.setattr(os, "linesep", "\r\n")
-    for command in ("predict", "reconstruct"):
-        words = (command, shelf / "complete.skops", shelf / "x.csv", "-o", f"{command}{ending}")
-        assert run(*words).exit_code == 0
-        assert (tmp_path / f"{command}{ending}").read_bytes().count(b"\n") == 61
-        assert b"\r" not in (tmp_path / f"{command}{ending}").read_bytes()
-
-
-def test_lines_of_windows_are_read(run, shelf, tmp_path):
+def test_lines_of_windows_are_read_and_kept(run, shelf, tmp_path):
     text = (shelf / "holes.csv").read_text(encoding="utf-8")
     (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    words = ("-L", 2, "-s", 2)
+    words = ("--method", "subspaces")
     assert run("impute", "t.csv", "-o", "f.csv", *words).exit_code == 0
     assert run("impute", shelf / "holes.csv", "-o", "g.csv", *words).exit_code == 0
     found = (tmp_path / "f.csv").read_bytes()
-    assert found == (tmp_path / "g.csv").read_bytes()
+    assert found.replace(b"\r\n", b"\n") == (tmp_path / "g.csv").read_bytes()
+    assert found.count(b"\r\n") == 61
     assert np.isfinite(np.genfromtxt(tmp_path / "f.csv", delimiter=",", skip_header=1)).all()
 
 

@@ -4,14 +4,16 @@ import builtins
 import io
 import os
 import struct
+from functools import partial
 
 import numpy as np
 import pytest
 import tifffile
 from PIL import Image
 
+import polyspan
 from polyspan.cli.errors import Code, CommandError
-from polyspan.cli.methods import METHODS
+from polyspan.cli.options import Reading
 from polyspan.cli.pictures import read_picture
 from polyspan.cli.tables import read_table
 from support import link_to
@@ -83,7 +85,8 @@ def test_whatever_is_damaged_is_read_or_refused(tmp_path):
     rng = np.random.default_rng(0)
     for path in sorted(tmp_path.iterdir()):
         content = path.read_bytes()
-        read = read_table if path.stem == "table" else read_picture
+        is_table = path.stem == "table"
+        read = partial(read_table, how=Reading()) if is_table else read_picture
         refused = []
         for _ in range(60):
             path.write_bytes(damaged(content, rng))
@@ -98,11 +101,9 @@ def test_whatever_is_damaged_is_read_or_refused(tmp_path):
 
 READ = [
     ("impute", "secret.csv", "-o", "o.csv"),
-    ("impute", "secret.npy", "-o", "o.csv"),
-    ("impute", "secret.parquet", "-o", "o.csv"),
-    ("fit", "secret.csv", "-o", "m.skops", "-L", 2, "-s", 1),
-    ("info", "secret.skops"),
-    ("predict", "secret.skops", "free.csv", "-o", "o.csv"),
+    ("cluster", "secret.npy", "-o", "o.csv"),
+    ("outliers", "secret.parquet", "-o", "o.csv"),
+    ("cluster", "free.csv", "--model", "secret.skops", "-o", "o.csv"),
     ("impute", "free.csv", "--model", "secret.skops", "-o", "o.csv"),
     ("denoise", "secret.png"),
     ("denoise", "secret.tif"),
@@ -112,8 +113,8 @@ READ = [
 
 @pytest.mark.parametrize("words", READ, ids=lambda words: " ".join(map(str, words[:2])))
 def test_a_file_that_may_not_be_read(run, shelf, tmp_path, monkeypatch, words):
-    for name in ("x.csv", "x.npy", "x.parquet", "robust.skops"):
-        content = (shelf / name).read_bytes()
+    for name in ("x.csv", "x.npy", "x.parquet", "x.skops"):
+        content = (shelf / name.replace("skops", "npz")).read_bytes()
         (tmp_path / f"secret.{name.split('.')[1]}").write_bytes(content)
     (tmp_path / "free.csv").write_bytes((shelf / "holes.csv").read_bytes())
     for name in ("secret.png", "secret.tif", "free.png"):
@@ -148,11 +149,10 @@ def test_a_folder_that_may_not_be_written(run, shelf, tmp_path, monkeypatch):
     Image.fromarray(DEEP[..., 0]).save("free.png")
     refuse_secrets(monkeypatch)
     for words in (
-        ("fit", shelf / "x.csv", "-o", "secret/m.skops", "-L", 2, "-s", 2),
-        ("fit", shelf / "x.csv", "-o", "m.skops", "--labels-out", "secret/l.csv", "-L", 2, "-s", 2),
+        ("cluster", shelf / "x.csv", "-o", "secret/l.csv"),
+        ("outliers", shelf / "x.csv", "-o", "o.csv", "--save-model", "secret/m.skops"),
         ("impute", shelf / "holes.csv", "-o", "secret/o.csv"),
         ("denoise", "free.png", "-o", "secret/o.png"),
-        ("demo", "--plot", "secret/d.png"),
     ):
         done = run(*words)
         assert done.exit_code == 5, done.output
@@ -182,8 +182,8 @@ def test_what_else_the_system_refuses(run, shelf, tmp_path, monkeypatch, error, 
     def refused(*_, **__):
         raise error
 
-    monkeypatch.setattr(METHODS["micusal"], "fit", refused)
-    done = run("fit", shelf / "x.csv", "-o", "m.skops", "-L", 2, "-s", 2)
+    monkeypatch.setattr(polyspan.SubspaceClustering, "fit", refused)
+    done = run("cluster", shelf / "x.csv", "-o", "l.csv")
     assert done.exit_code == 6
     assert message in done.output
     assert os.listdir(tmp_path) == []
@@ -192,19 +192,17 @@ def test_what_else_the_system_refuses(run, shelf, tmp_path, monkeypatch, error, 
 @pytest.mark.parametrize(
     "words",
     [
-        ("fit", "none.csv", "-o", "old", "-L", 2, "-s", 2),
-        ("predict", "none.skops", "old", "-o", "old"),
-        ("predict", "old", "none.csv", "-o", "old.csv"),
-        ("reconstruct", "old", "none.csv", "-o", "old.csv"),
+        ("cluster", "none.csv", "-o", "old.csv"),
+        ("outliers", "old.csv", "-o", "old.npy", "--model", "none.skops"),
         ("impute", "none.csv", "-o", "old.csv"),
-        ("impute", "old.csv", "-o", "old.csv", "--model", "none.skops"),
+        ("impute", "old.csv", "-o", "old.npy", "--model", "none.skops"),
         ("denoise", "none.png", "-o", "old.png"),
         ("inpaint", "old.png", "--mask", "none.png", "-o", "new.png"),
         ("inpaint", "none.png", "--mask", "old.png", "-o", "new.png"),
     ],
 )
 def test_a_missing_input_is_named_before_an_existing_output(run, tmp_path, words):
-    for name in ("old", "old.csv", "old.png", "new.png"):
+    for name in ("old.npy", "old.csv", "old.png", "new.png"):
         (tmp_path / name).write_text("old", encoding="utf-8")
     done = run(*words)
     assert done.exit_code == 3
@@ -214,13 +212,46 @@ def test_a_missing_input_is_named_before_an_existing_output(run, tmp_path, words
 def test_force_writes_through_a_link(run, shelf, tmp_path):
     (tmp_path / "real.csv").write_text("old", encoding="utf-8")
     link_to("real.csv", tmp_path / "link.csv")
-    words = ("predict", shelf / "complete.skops", shelf / "x.csv", "-o", "link.csv")
+    words = ("outliers", shelf / "x.csv", "-o", "link.csv")
     assert run(*words).exit_code == 4
     assert (tmp_path / "real.csv").read_text(encoding="utf-8") == "old"
     assert run(*words, "--force").exit_code == 0
     assert (tmp_path / "link.csv").is_symlink()
-    assert (tmp_path / "real.csv").read_text(encoding="utf-8").startswith("label\n")
+    assert (tmp_path / "real.csv").read_text(encoding="utf-8").startswith("score,rank,")
     link_to("b.csv", tmp_path / "a.csv")
     link_to("a.csv", tmp_path / "b.csv")
     done = run(*words[:-1], "a.csv", "--force")
     assert (done.exit_code, "symbolic links" in done.output) == (5, True)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+@pytest.mark.parametrize("command", ["cluster", "impute", "outliers"])
+def test_pipes_with_names_are_neither_read_nor_replaced(run, shelf, tmp_path, command):
+    os.mkfifo("pipe.csv")
+    done = run(command, "pipe.csv", "-o", "o.csv")
+    assert (done.exit_code, "pipe.csv is a pipe or a device" in done.output) == (3, True)
+    for words in (("-o", "pipe.csv"), ("-o", "o.csv", "--save-model", "pipe.csv")):
+        done = run(command, shelf / "x.csv", *words, "--force")
+        assert (done.exit_code, "pipe.csv is a pipe or a device" in done.output) == (5, True)
+    assert (tmp_path / "pipe.csv").is_fifo()
+    assert os.listdir(tmp_path) == ["pipe.csv"]
+
+
+def test_equal_names_of_columns_are_named(run, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,a\n1,2,3\n4,5,6\n", encoding="utf-8")
+    for command in ("cluster", "impute", "outliers"):
+        done = run(command, "t.csv", "-o", "o.csv")
+        assert (done.exit_code, "several columns called a" in done.output) == (1, True)
+
+
+def test_pictures_are_no_streams(run, tmp_path):
+    for words in (("denoise", "-"), ("inpaint", "-", "-o", "o.png")):
+        done = run(*words)
+        assert (done.exit_code, "- is for tables" in done.output) == (1, True)
+
+
+def test_options_for_reading_are_named(run, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    done = run("outliers", "t.csv", "-o", "o.csv", "--parse-dates", "day")
+    assert done.exit_code == 3
+    assert "'--parse-dates': 'day'" in done.output

@@ -9,9 +9,9 @@ import zlib
 import numpy as np
 import pytest
 import tifffile
+from imagecodecs import png_decode
 from PIL import Image, ImageOps
 
-from polyspan.cli.deep_pictures import read_deep_png, write_deep_png
 from polyspan.cli.errors import CommandError
 from polyspan.cli.pictures import read_mask, read_picture, upright
 
@@ -60,26 +60,19 @@ def png16(path, pixels, *, interlaced=False):
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + content + chunk(b"IEND", b""))
 
 
+def imread_png(path):
+    return png_decode(path.read_bytes())
+
+
 @pytest.mark.parametrize("interlaced", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_sixteen_bits_of_png_are_read(tmp_path, n, interlaced):
     path = tmp_path / "deep.png"
     png16(path, DEEP[..., :n], interlaced=interlaced)
-    found = read_deep_png(path)
-    np.testing.assert_array_equal(found, DEEP[..., :n])
-    eight = np.asarray(Image.open(path).convert({2: "LA", 3: "RGB", 4: "RGBA"}[n]))
-    np.testing.assert_array_equal(found >> 8, eight)
-
-
-@pytest.mark.parametrize("n", [2, 3, 4])
-def test_sixteen_bits_of_png_are_written(tmp_path, n):
-    path = tmp_path / "deep.png"
-    write_deep_png(DEEP[..., :n], path)
-    np.testing.assert_array_equal(read_deep_png(path), DEEP[..., :n])
-    with Image.open(path) as image:
-        image.load()  # checks the sums
-        eight = np.asarray(image.convert({2: "LA", 3: "RGB", 4: "RGBA"}[n]))
-    np.testing.assert_array_equal(DEEP[..., :n] >> 8, eight)
+    found = read_picture(path)
+    colours = found.pixels if found.pixels.ndim == 3 else found.pixels[..., None]
+    pixels = colours if found.alpha is None else np.dstack([colours, found.alpha])
+    np.testing.assert_array_equal(pixels, DEEP[..., :n])
 
 
 def test_damaged_png(tmp_path):
@@ -90,13 +83,9 @@ def test_damaged_png(tmp_path):
         path.write_bytes(content)
         with pytest.raises(CommandError, match=r"deep\.png"):
             read_picture(path)
-    head, rest = whole[:33], chunk(b"IEND", b"")
-    for packed in (b"no zip", zlib.compress(b"short")):
-        path.write_bytes(head + chunk(b"IDAT", packed) + rest)
-        with pytest.raises(ValueError, match=r"damaged|missing"):
-            read_deep_png(path)
     forged = chunk(b"IHDR", struct.pack(">IIBBBBB", 50_000, 50_000, 16, 6, 0, 0, 0))
-    path.write_bytes(whole[:8] + forged + chunk(b"IDAT", zlib.compress(bytes(1000))) + rest)
+    end = chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    path.write_bytes(whole[:8] + forged + end)
     with pytest.raises(CommandError, match=r"deep\.png is too large"):
         read_picture(path)
 
@@ -120,7 +109,7 @@ def test_deep_colours_stay_deep(run, tmp_path, n, ending):
         tifffile.imwrite(source, levels, photometric=kind, extrasamples=extra)
     done = run("denoise", source, "-o", f"out{ending}")
     assert done.exit_code == 0, done.output
-    read = read_deep_png if ending == ".png" else tifffile.imread
+    read = imread_png if ending == ".png" else tifffile.imread
     after = read(tmp_path / f"out{ending}")
     assert (after.shape, after.dtype) == (levels.shape, np.uint16)
     assert len(np.unique(after)) > 300
@@ -195,7 +184,7 @@ def test_transparency_in_its_forms(run, tmp_path):
     assert run("denoise", "deepkey.png", "-o", "p.png").exit_code == 0
     shown = np.full(DEEP.shape[:2], 65535)
     shown[0, 0] = 0
-    np.testing.assert_array_equal(read_deep_png(tmp_path / "p.png")[..., 3], shown)
+    np.testing.assert_array_equal(imread_png(tmp_path / "p.png")[..., 3], shown)
 
 
 def test_converted_kinds(run, tmp_path):
@@ -268,7 +257,11 @@ def make_files(folder):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("denoise", "nan.tif", "-o", "o.tif"), 1, "1 of 768 values are NaN or infinite"),
+        (
+            ("denoise", "nan.tif", "-o", "o.tif"),
+            1,
+            "1 of 768 values of the image are NaN",
+        ),
         (("denoise", "inf.tif", "-o", "o.tif"), 1, "are NaN or infinite"),
         (("inpaint", "nan.tif", "--mask", "mask.png", "-o", "o.tif"), 1, "outside the mask"),
         (("denoise", "nan.tif", "-o", "o.png"), 1, "floats, which needs a name in .tif"),

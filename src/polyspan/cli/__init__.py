@@ -1,4 +1,4 @@
-"""The command `polyspan`. Needs typer and rich: `pip install typer rich`."""
+"""The command `polyspan`. Needs the extra `cli`: `pip install "polyspan[cli]"`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; if typer or rich is missing, say what to install."""
+    """Run the command line; if typer is missing, say what to install."""
     try:
         with ended_by_interrupt():
             from polyspan.cli.app import register_commands, run
@@ -19,7 +19,5 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        # All packages of the extra `cli` of pyproject.toml, which the commands need.
-        needed = "typer rich skops pandas pyarrow pillow tifffile imagecodecs"
-        sys.exit(f"polyspan: {error.name} is not installed: pip install {needed}")
+        sys.exit(f'polyspan: {error.name} is not installed: pip install "polyspan[cli]"')
     run()

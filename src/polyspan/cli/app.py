@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from polyspan.cli.console import given_words, spell_out_signs
-from polyspan.cli.errors import EXPLAINED, Code, say, short_warnings, tell
+from polyspan.base import bars
+from polyspan.cli.console import given_words, report, spell_out_signs
+from polyspan.cli.errors import EXPLAINED, Code, CommandError, say, short_warnings, tell
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -21,10 +24,10 @@ EPILOG = "\n".join(
     [
         "[bold]Examples[/bold]",
         "  polyspan cluster table.csv -o labels.csv",
-        "  polyspan fit train.csv -o model.skops -L 5 -s 13",
-        "  polyspan predict model.skops new.csv -o labels.csv",
         "  polyspan impute holes.csv -o filled.csv",
+        "  polyspan outliers table.csv -o unusual.csv",
         "  polyspan denoise photo.png -o out.png",
+        "  polyspan inpaint photo.png --mask mask.png",
         "",
         "[bold]Exit codes[/bold]",
         *(f"  {int(code):>3d}  {meaning}" for code, meaning in EXPLAINED.items()),
@@ -32,9 +35,8 @@ EPILOG = "\n".join(
 )
 
 app = typer.Typer(
-    help="Learn unions of subspaces from tables, and use them: cluster, denoise, fill holes.\n\n"
-    "Samples are rows. Blank cells, NA and NaN are missing entries. "
-    "`polyspan COMMAND --help` shows the options of a command.",
+    help="Find clusters and outliers in tables, fill their holes, and clean pictures.\n\n"
+    "Rows are samples. `polyspan COMMAND --help` shows the options of a command.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -43,7 +45,9 @@ app = typer.Typer(
 )
 
 
-def command(name: str, *, panel: str, epilog: str) -> Callable[[Function], Function]:
+def command(
+    name: str, *, panel: str, epilog: str, words: Mapping[str, str]
+) -> Callable[[Function], Function]:
     """Register a function as a command; its errors become a message and an exit code.
 
     Parameters
@@ -54,35 +58,79 @@ def command(name: str, *, panel: str, epilog: str) -> Callable[[Function], Funct
         Title of the panel on the help page.
     epilog : str
         Examples, shown below the options.
+    words : mapping of str to str
+        The options that set parameters of the library, by the names of these.
     """
 
     def register(function: Function) -> Function:
-        app.command(name, rich_help_panel=panel, epilog=epilog)(guard(function))
+        all_words = {"parse_dates": "--parse-dates", **words}
+        guarded = guard(with_bars(with_groups(function)), all_words)
+        app.command(name, rich_help_panel=panel, epilog=epilog)(guarded)
         return function
 
     return register
 
 
-def guard(function: Function) -> Function:
+def guard(function: Function, words: Mapping[str, str] | None = None) -> Function:
     """Return the function with its errors turned into a message and an exit code."""
 
     @functools.wraps(function)
     def guarded(*args: Any, **options: Any) -> Any:
-        with short_warnings():
+        with short_warnings(words or {}):
             try:
                 return function(*args, **options)
-            except (typer.Exit, typer.BadParameter, BrokenPipeError, SystemExit):
+            except (typer.Exit, typer.BadParameter, SystemExit):
                 raise
             except BaseException as error:
-                code = tell(error, debug=bool(options.get("debug")))
+                code = tell(error, debug=bool(options.get("debug")), words=words)
                 raise typer.Exit(int(code)) from None
 
     return guarded  # type: ignore[return-value]
 
 
+def with_bars(function: Function) -> Function:
+    """Return the function with bars for its long work on a terminal, unless it is to be quiet."""
+
+    @functools.wraps(function)
+    def watched(**options: Any) -> Any:
+        before = bars.ask(sys.stderr.isatty() and not options["quiet"])
+        try:
+            return function(**options)
+        finally:
+            bars.ask(before)
+
+    return watched  # type: ignore[return-value]
+
+
+def with_groups(function: Function) -> Function:
+    """Return a function with an option for each field of the dataclasses that it takes."""
+    signature = inspect.signature(function, eval_str=True)
+    given = signature.parameters.values()
+    groups: dict[str, Any] = {
+        one.name: one.annotation for one in given if is_dataclass(one.annotation)
+    }
+    parameters = [one for one in given if one.name not in groups]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    for group in groups.values():
+        hints = get_type_hints(group, include_extras=True)
+        parameters += [
+            inspect.Parameter(one.name, kind, default=one.default, annotation=hints[one.name])
+            for one in fields(group)
+        ]
+
+    @functools.wraps(function)
+    def gathered(**options: Any) -> Any:
+        for name, group in groups.items():
+            options[name] = group(**{one.name: options.pop(one.name) for one in fields(group)})
+        return function(**options)
+
+    gathered.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return gathered  # type: ignore[return-value]
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"polyspan {version('polyspan')}")
+        report([f"polyspan {version('polyspan')}"])
         raise typer.Exit
 
 
@@ -112,9 +160,11 @@ def run() -> None:
     except KeyboardInterrupt:
         say("error", "interrupted")
         sys.exit(Code.INTERRUPTED)
+    except CommandError as error:  # of --version
+        sys.exit(tell(error, debug=False))
 
 
 def register_commands() -> None:
     """Import the modules with commands, in the order of the help page."""
-    for name in ("models", "cluster", "impute", "denoise", "inpaint", "jobs"):
+    for name in ("cluster", "impute", "outliers", "denoise", "inpaint"):
         import_module(f"polyspan.cli.{name}")

@@ -2,218 +2,129 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from sklearn.preprocessing import StandardScaler
 
-from polyspan.base.checks import first_ten
-from polyspan.base.files import atomic_write, same_file
+import polyspan
 from polyspan.base.optional import import_optional
-from polyspan.cli import options
+from polyspan.cli import files, options
 from polyspan.cli.app import command
-from polyspan.cli.errors import (
-    CommandError,
-    check_input,
-    check_output,
-    counted,
-    report,
-    say,
-    writing,
-)
-from polyspan.cli.formats import ENDINGS, ending_of
-from polyspan.cli.model_calls import fit_table, report_written
-from polyspan.cli.models import PANEL
-from polyspan.cli.outputs import put_clusters
-from polyspan.cli.tables import Table, read_table
-from polyspan.clustering import SubspaceClustering
+from polyspan.cli.errors import CommandError, counted, in_words_of_options
 
+#: Options by the parameters of the class that they set.
+WORDS = {"n_clusters": "-L"}
 #: Formats of the figure.
 FIGURES = (".png", ".pdf", ".svg")
-#: Columns of these names, or without a name, count the rows where all their numbers differ.
-COUNTERS = ("id", "index", "row")
+Clusters = Annotated[
+    int | None,
+    typer.Option("-L", "--clusters", help="Number of clusters.", show_default="found", min=1),
+]
+Standardize = Annotated[
+    bool,
+    typer.Option(
+        "--standardize",
+        help="Scale columns to mean 0 and standard deviation 1, if their units differ.",
+    ),
+]
+UnitNorm = Annotated[
+    bool,
+    typer.Option(
+        "--unit-norm", help="Scale rows to norm 1: only their direction counts, as for pictures."
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    options.file_option(help=f"File for a figure of the partition: {', '.join(FIGURES)}."),
+]
 
 
-@command("cluster", panel=PANEL, epilog="polyspan cluster table.csv -o labels.csv")
+@command(
+    "cluster",
+    panel="Tables",
+    epilog="polyspan cluster table.csv -o labels.csv",
+    words=WORDS,
+)
 def cluster(
     data: options.Data,
     output: options.Output,
-    clusters: Annotated[
-        int | None,
-        typer.Option(
-            "-L",
-            "--clusters",
-            help="Number of clusters; found from the data if not given.",
-            show_default=False,
-            min=1,
-        ),
-    ] = None,
-    standardize: Annotated[
-        bool,
-        typer.Option(
-            "--standardize",
-            help="Scale columns to mean 0 and standard deviation 1, if their units differ.",
-        ),
-    ] = False,
-    unit_norm: Annotated[
-        bool,
-        typer.Option(
-            "--unit-norm",
-            help="Scale rows to norm 1: only their direction counts, as for pictures.",
-        ),
-    ] = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot",
-            help=f"File for a figure of the partition: {', '.join(FIGURES)}.",
-            readable=False,
-        ),
-    ] = None,
-    seed: options.Seed = 0,
-    columns: options.Columns = None,
-    drop: options.Drop = None,
-    key: options.Key = None,
-    header: options.Header = "auto",
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
+    reading: options.Reading,
+    run: options.Run,
+    clusters: Clusters = None,
+    standardize: Standardize = False,
+    unit_norm: UnitNorm = False,
+    plot: Plot = None,
+    model: options.Model = None,
+    save_model: options.SaveModel = None,
 ) -> None:
     """Find clusters near subspaces; write a label and its confidence for every row.
 
     Columns of text are passed over, and so are empty ones and those that only count the rows; all
     are written to the output before label and confidence. A summary says how sure the result is.
+    With --model every row gets the label of the nearest of the subspaces that were learned.
     """
-    check_input(data)
-    check_output(output, force=force, endings=ENDINGS)
+    files.check_table_job(data, output, model, save_model, force=run.force)
+    others = {"table": data, "model": model, "table of labels": output, "saved model": save_model}
+    files.check_output(plot, force=run.force, endings=FIGURES, others=others)
     if plot is not None:
-        check_output(plot, force=force, endings=FIGURES)
-        if same_file(plot, output):
-            raise CommandError(f"-o and --plot are the same file, {output}")
         import_optional("matplotlib", "--plot")
-    table = read_table(
-        data,
-        columns,
-        drop,
-        key,
-        header,
-        only_numbers=True,
-        decimal=decimal,
-        thousands=thousands,
-    )
-    table = _pass_over(table, _empty(table), "are empty")
-    if not columns:
-        table = _pass_over(table, _counters(table), "only count the rows (--columns takes them)")
-    _check_complete(table)
-    if standardize:
-        table = replace(table, X=StandardScaler().fit_transform(table.X))
-    if unit_norm:
-        table = replace(table, X=_unit_rows(table.X))
-    model = SubspaceClustering(clusters, random_state=seed)
-    fit_table(model, table, "clustering", quiet)
-    # Neither file gets its name before both are written.
-    with ExitStack() as files:
-        files.enter_context(writing(output))
-        part = files.enter_context(atomic_write(output, overwrite=force))
-        carried = _carried(table, bool(columns))
-        put_clusters(table, carried, model.labels_, model.confidence_, part, ending_of(output))
+
+    from polyspan.cli.tables import frame_writer, numbers_of, read_table
+
+    table = read_table(data, reading)
+    writers: dict[Path, files.Writer] = {}
+    lines: list[str] = []
+    if model is not None:
+        learned: dict[str, Any] = {"-L": clusters, "--standardize": standardize}
+        learned |= {"--unit-norm": unit_norm, "--plot": plot, "--save-model": save_model}
+        found = files.load_model(model, "SubspaceClustering", learned)
+        X = _complete(table.for_model(found), data)
+        results = {"label": found.predict(X)}
+    else:
+        X = _complete(numbers_of(table), data)
+        found = _pipeline(clusters, run.seed, standardize=standardize, unit_norm=unit_norm).fit(X)
+        results = {"label": found[-1].labels_, "confidence": found[-1].confidence_}
+        lines = in_words_of_options(str(found[-1].summary()), WORDS).splitlines()
         if plot is not None:
-            files.enter_context(writing(plot))
-            _draw(model, table.X, files.enter_context(atomic_write(plot, overwrite=force)), plot)
-    if not quiet:
-        for line in model.summary().splitlines():
-            report(line)
-    report_written(output, table, quiet)
+            scaled = found[:-1].transform(X) if len(found) > 1 else X
+            writers[plot] = _figure_writer(found[-1], scaled, plot)
+        if save_model is not None:
+            writers[save_model] = files.model_writer(found)
+    writers[output] = frame_writer(table.with_results(X, results, output), output)
+    lines.append(f"{counted(len(X), 'row')} written to {output}")
+    files.finish(writers, lines, run, output)
 
 
-def _pass_over(table: Table, found: list[int], why: str) -> Table:
-    """Leave columns out, and say so; not where no other column is left."""
-    names = _names(table)
-    if not found or len(found) == len(names):
-        return table
-    say("note", f"passed over, since they {why}: {first_ten([names[j] for j in found])}")
-    kept = [j for j in range(len(names)) if j not in found]
-    return replace(
-        table,
-        X=table.X[:, kept],
-        names=None if table.names is None else tuple(names[j] for j in kept),
-        used=tuple(table.used[j] for j in kept),
-    )
+def _pipeline(clusters: int | None, seed: int, *, standardize: bool, unit_norm: bool) -> Any:
+    """Return what scales and clusters, so that new rows are scaled as those of the fit were."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Normalizer, StandardScaler
+
+    steps = [StandardScaler()] * standardize + [Normalizer()] * unit_norm
+    return make_pipeline(*steps, polyspan.SubspaceClustering(clusters, random_state=seed))
 
 
-def _names(table: Table) -> tuple[str, ...]:
-    """Return the names of the columns in use, or their positions in the file."""
-    return table.names or tuple(str(k) for k in table.used)
-
-
-def _empty(table: Table) -> list[int]:
-    """Return which columns have no entry: nothing could fill them."""
-    return [int(j) for j in np.flatnonzero(np.isnan(table.X).all(axis=0))]
-
-
-def _counters(table: Table) -> list[int]:
-    """Return which columns count the rows: they would be a direction of their own."""
-    if table.frame is None:
-        return []
-    return [j for j, name in enumerate(_names(table)) if counts_rows(table.X[:, j], name)]
-
-
-def counts_rows(values: np.ndarray, name: str) -> bool:
-    """Tell whether a column counts rows: 7, 8, 9, … or, where its name says so, in any order."""
-    if np.isnan(values).any() or (values != np.rint(values)).any() or len(values) < 3:
-        return False
-    named = name.strip().lower() in COUNTERS or name.startswith("unnamed_")
-    different = named and len(np.unique(values)) == len(values)
-    return different or bool((np.diff(values) == 1).all())
-
-
-def _carried(table: Table, chosen: bool) -> list[int]:
-    """Return which columns go to the output: text, and what was left out one by one."""
-    if table.frame is None:
-        return []
-    left = [k for k in range(table.frame.shape[1]) if k not in table.used]
-    return [k for k in left if not (chosen and table.is_numeric(k))]
-
-
-def _check_complete(table: Table) -> None:
+def _complete(X: Any, path: Path) -> Any:
     """Refuse missing entries, say where they are and which command fills them."""
-    if not table.n_missing:
-        return
-    counts = np.isnan(table.X).sum(axis=0)
-    which = [f"{name} {n}" for name, n in zip(_names(table), counts, strict=True) if n]
-    raise CommandError(
-        f"{table.n_missing} of {table.X.size} entries of {table.path} are missing "
-        f"({first_ten(which)}), and clusters need complete rows: fill them first with `polyspan "
-        f"impute {table.path} -o filled{ending_of(table.path)}`, or leave these columns out with "
-        "--drop"
-    )
+    counts = X.isna().sum()
+    if counts.any():
+        from polyspan.base.checks import first_ten
+
+        which = first_ten([f"{name} {n}" for name, n in counts.items() if n])
+        raise CommandError(
+            f"{counts.sum()} of {X.size} entries of {path} are missing ({which}), and clusters "
+            f"need complete rows: fill them first with `polyspan impute {path} -o "
+            f"filled{files.ending_of(path)}`, or leave these columns out with --drop"
+        )
+    return X
 
 
-def _unit_rows(X: np.ndarray) -> np.ndarray:
-    """Return rows of norm 1; rows of zeros stay as they are."""
-    # By the largest entry first: squares of large and small entries would leave the range.
-    largest = np.abs(X).max(axis=1, keepdims=True)
-    X = X / np.where(largest > 0, largest, 1)
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    zero = np.flatnonzero(norms.ravel() == 0)
-    if len(zero):
-        say("note", f"{counted(len(zero), 'row')} of zeros not scaled: {first_ten(zero)}")
-    return np.asarray(X / np.where(norms > 0, norms, 1))
-
-
-def _draw(model: Any, X: np.ndarray, part: Path, path: Path) -> None:
-    """Write a figure of the partition."""
+def _figure_writer(model: Any, X: Any, path: Path) -> files.Writer:
+    """Return what writes a figure of the partition."""
     from matplotlib.figure import Figure
-
-    from polyspan.plotting import plot_partition
 
     # Without pyplot: no window, whatever the user's backend is.
     figure = Figure(figsize=(10, 7.5), layout="constrained")
-    plot_partition(model, X, figure.subplots(2, 2).ravel())
-    figure.savefig(part, format=path.suffix.lower()[1:], dpi=150)
+    polyspan.plotting.plot_partition(model, X, figure.subplots(2, 2).ravel())
+    return lambda file: figure.savefig(file, format=path.suffix.lower()[1:], dpi=150)

@@ -9,8 +9,10 @@ import glob
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+
+from polyspan.cli.errors import Code, CommandError
 
 WINDOWS = os.name == "nt"
 #: What is written for signs of our messages that an encoding does not have.
@@ -71,13 +73,29 @@ def _matches(word: str) -> list[str]:
 
 
 @contextmanager
-def closed_pipes() -> Iterator[None]:
-    """Turn what Windows says of a pipe that nobody reads into the error of other systems."""
+def standard_output() -> Iterator[None]:
+    """Write to the standard output; raise an error if nobody reads it, or if its disk is full."""
     try:
         yield
+        sys.stdout.flush()
     except OSError as error:
-        if not (WINDOWS and error.errno == errno.EINVAL):
-            raise
-        # Python writes what is left when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from error
+        # Python writes what is left when it ends: to nowhere, so that it does not fail again.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # What Windows says of a pipe that nobody reads is an invalid argument.
+        if error.errno == errno.EPIPE or (WINDOWS and error.errno == errno.EINVAL):
+            raise CommandError("nobody reads the standard output any more", Code.CLOSED) from error
+        why = error.strerror or error
+        raise CommandError(
+            f"cannot write to the standard output: {why}", Code.UNWRITABLE
+        ) from error
+
+
+def report(lines: Iterable[str], *, aside: bool = False) -> None:
+    """Write lines about a result to the standard output.
+
+    To the standard error with `aside`, where the result itself goes to the standard output.
+    """
+    with standard_output():
+        for line in lines:
+            print(line, file=sys.stderr if aside else sys.stdout)

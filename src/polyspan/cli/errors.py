@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-from rich.text import Text
+import typer
 
-from polyspan.base.files import check_target
-from polyspan.cli.console import closed_pipes
-from polyspan.cli.formats import ending_of
-from polyspan.storage.models import ModelFileError
-
-STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+COLOURS = {"error": typer.colors.RED, "warning": typer.colors.YELLOW, "note": typer.colors.CYAN}
 
 
 class Code(IntEnum):
@@ -33,6 +26,7 @@ class Code(IntEnum):
     SYSTEM = 6
     BUG = 70
     INTERRUPTED = 130
+    CLOSED = 141
     TERMINATED = 143
 
 
@@ -47,6 +41,7 @@ EXPLAINED = {
     Code.SYSTEM: "the system refused something else (a folder for temporary or compiled files)",
     Code.BUG: "an error in polyspan itself; --debug shows where",
     Code.INTERRUPTED: "interrupted with Ctrl-C",
+    Code.CLOSED: "whoever read the standard output has closed it",
 }
 
 
@@ -69,10 +64,10 @@ def explain(error: BaseException) -> tuple[Code, str]:
         return error.code, str(error)
     if isinstance(error, KeyboardInterrupt):
         return Code.INTERRUPTED, "interrupted; no output was written"
-    if isinstance(error, ModelFileError):
-        return Code.UNREADABLE, str(error)
     if isinstance(error, MemoryError):
         return Code.DATA, f"not enough memory: {error}"
+    if isinstance(error, ModuleNotFoundError) and "pip install" not in str(error):
+        return Code.DATA, f'{error}: pip install "polyspan[cli]"'
     if isinstance(error, ValueError | ImportError):
         return Code.DATA, str(error)
     if isinstance(error, OSError):  # of neither input nor output: those are caught where they are
@@ -85,27 +80,36 @@ def explain(error: BaseException) -> tuple[Code, str]:
     return Code.BUG, f"unexpected {type(error).__name__}: {error} (--debug shows where)"
 
 
-def tell(error: BaseException, *, debug: bool, about: str = "") -> Code:
+def tell(
+    error: BaseException, *, debug: bool, about: str = "", words: Mapping[str, str] | None = None
+) -> Code:
     """Say what went wrong, and with what file unless the message names it; return the exit code."""
     code, message = explain(error)
+    if code == Code.CLOSED:  # as other commands: silently
+        return code
     if debug:
         traceback.print_exception(error, file=sys.stderr)
+    message = in_words_of_options(message, words or {})
     say("error", message if about in message else f"{about}: {message}")
     return code
 
 
+def in_words_of_options(message: str, words: Mapping[str, str]) -> str:
+    """Return what the library says of its parameters with the options that set them.
+
+    A parameter whose name is a plain word stands in a message with a value: noise="poisson".
+    """
+    for name, option in words.items():
+        message = re.sub(rf"\b{name}=", f"{option} ", message)
+        if "_" in name:
+            message = re.sub(rf"\b{name}\b", option, message)
+    return message
+
+
 def say(kind: str, message: str) -> None:
     """Write one line to the standard error: an error, a warning or a note."""
-    # A new console each time, since the stream may have been replaced. Soft wrap keeps the message
-    # on one line, so that it can be searched for.
-    text = Text.assemble((f"{kind}: ", STYLES[kind]), " ".join(message.split()))
-    Console(stderr=True).print(text, soft_wrap=True, highlight=False)
-
-
-def report(line: str) -> None:
-    """Write one line about a result to the standard output."""
-    with closed_pipes():
-        Console(highlight=False).print(line, soft_wrap=True, markup=False)
+    typer.secho(f"{kind}: ", fg=COLOURS[kind], bold=kind == "error", err=True, nl=False)
+    print(" ".join(message.split()), file=sys.stderr, flush=True)
 
 
 def counted(n: int, noun: str) -> str:
@@ -114,82 +118,14 @@ def counted(n: int, noun: str) -> str:
 
 
 @contextmanager
-def short_warnings(kind: str = "warning", old: str = "", new: str = "") -> Iterator[None]:
-    """Show the warnings that models raise as one line each, and each only once.
-
-    Where `old` is given, such as the name of a parameter, `new` stands in its place.
-    """
-    seen = set()
-
-    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        # These warnings are meant for programmers, not for users of the command.
-        if issubclass(category, DeprecationWarning | FutureWarning | ImportWarning):
-            return
-        if str(message) not in seen:
-            seen.add(str(message))
-            say(kind, str(message).replace(old, new) if old else str(message))
-
+def short_warnings(words: Mapping[str, str]) -> Iterator[None]:
+    """Show the warnings that models raise as one line each, and each only once."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = show
+        warnings.simplefilter("default")
+        # These are meant for programmers, not for users of the command.
+        for kind in (DeprecationWarning, FutureWarning, ImportWarning):
+            warnings.simplefilter("ignore", kind)
+        warnings.showwarning = lambda message, *_, **__: say(
+            "warning", in_words_of_options(str(message), words)
+        )
         yield
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn file system errors during reading into errors of the command."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise unreadable(f"{path} does not exist") from error
-    except IsADirectoryError as error:
-        raise unreadable(f"{path} is a folder: give a file") from error
-    except OSError as error:
-        raise unreadable(f"cannot read {path}: {error.strerror or error}") from error
-
-
-@contextmanager
-def decoding(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file makes a decoder stumble over into a message.
-
-    Decoders raise errors of any kind (IndexError, TypeError, ZeroDivisionError), since they trust
-    the numbers in a file.
-    """
-    try:
-        yield
-    except (CommandError, OSError, ImportError, MemoryError):
-        raise
-    except Exception as error:
-        why = str(error) or type(error).__name__
-        raise unreadable(f"cannot read {path}: {why}; it may be damaged") from error
-
-
-def check_input(*paths: Path | None) -> None:
-    """Raise an error where an input is missing, before anything is said about outputs."""
-    for path in paths:
-        if path is None:
-            continue
-        with reading(path):
-            if path.is_dir():
-                raise IsADirectoryError
-            path.stat()
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn file system errors during writing into errors of the command."""
-    try:
-        yield
-    except FileExistsError as error:
-        raise CommandError(f"{path} exists already: --force replaces it", Code.EXISTS) from error
-    except OSError as error:
-        message = f"cannot write {path}: {error.strerror or error}"
-        raise CommandError(message, Code.UNWRITABLE) from error
-
-
-def check_output(path: Path, *, force: bool, endings: tuple[str, ...] | None = None) -> None:
-    """Raise an error before the work where its output could not be written."""
-    if endings is not None and ending_of(path) not in endings:
-        raise CommandError(f"{path}: the name of an output must end in {', '.join(endings)}")
-    with writing(path):
-        check_target(path, overwrite=force)

@@ -2,128 +2,132 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
 
-from polyspan.cli import options
+import polyspan
+from polyspan.cli import files, options
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_input, check_output
-from polyspan.cli.formats import ENDINGS, FRAMES, ending_of, numbered
-from polyspan.cli.imputer_report import tell_filled
-from polyspan.cli.imputer_tables import fill_table
-from polyspan.cli.methods import make_model
-from polyspan.cli.model_calls import call_method, fit_table, load_file, report_written
-from polyspan.cli.models import PANEL
-from polyspan.cli.outputs import write_filled
-from polyspan.cli.tables import Table, read_table
-from polyspan.tables import SubspaceImputer
+from polyspan.cli.errors import CommandError, counted, say
 
 Draws = Annotated[
     int | None,
-    typer.Option(
-        "--draws",
-        help="Write so many completed tables, in which missing entries are drawn at random.",
-        show_default=False,
-        min=1,
-    ),
+    typer.Option(help="Write so many tables with missing entries drawn at random.", min=1),
 ]
 Method = Annotated[
-    Literal["auto", "subspaces"] | None,
+    Literal["auto", "subspaces"],
+    typer.Option(help="subspaces: without trees, which is several times faster."),
+]
+Types = Annotated[
+    list[str] | None,
     typer.Option(
-        "--method",
-        help="subspaces: without trees, which is several times faster.",
-        show_default=False,
+        metavar="NAME=TYPE,…",
+        help="What columns are: number, integer, boolean, category, ordered, date, duration, skip.",
     ),
 ]
 
 
-@command("impute", panel=PANEL, epilog="polyspan impute holes.csv -o filled.csv")
+@command(
+    "impute",
+    panel="Tables",
+    epilog="polyspan impute holes.csv -o filled.csv",
+    words={"feature_types": "--types"},
+)
 def impute(
     data: options.Data,
     output: options.Output,
-    model_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--model",
-            help="A model that takes missing entries, in place of -L and -s.",
-            readable=False,
-        ),
-    ] = None,
+    reading: options.Reading,
+    run: options.Run,
     draws: Draws = None,
-    method: Method = None,
-    types: options.Types = None,
-    subspaces: options.Subspaces = None,
-    dim: options.Dim = None,
-    lam: options.Lam = None,
-    seed: options.Seed = 0,
-    settings: options.Set = None,
-    columns: options.Columns = None,
-    drop: options.Drop = None,
-    key: options.Key = None,
-    header: options.Header = "auto",
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
+    method: Method = "auto",
+    types: Types = None,
+    model: options.Model = None,
+    save_model: options.SaveModel = None,
 ) -> None:
     """Fill missing entries; observed ones stay as they are, and so do columns left out.
 
-    A SubspaceImputer fills numbers, categories and dates, and says how well. With -L and -s a
-    RobustMiCUSaL with -L subspaces of dimension -s is fitted to the numbers. With --model what was
-    learned from another table is used: fit --method imputer, or robust.
+    Numbers, booleans, categories, text with few values and dates are filled. A summary says what
+    every column was taken for, and how well it can be filled.
     """
-    check_input(model_file, data)
+    if draws is not None and output == files.STANDARD:
+        raise CommandError("--draws writes several tables: give the name of a file to -o")
     outputs = [output] if draws is None else [numbered(output, k + 1) for k in range(draws)]
     for path in outputs:
-        check_output(path, force=force, endings=ENDINGS)
-    own = {"--method": method, "--types": types}
-    if (subspaces is None) != (dim is None) and not settings and model_file is None:
-        raise typer.BadParameter("give both -L and -s, or neither")
-    sizes = {"-L": subspaces, "-s": dim, "--lam": lam, "--set": settings}
-    flags = [flag for flag, value in sizes.items() if value]
-    model: Any
-    if model_file is not None:
-        model = _load(model_file, flags + [flag for flag, value in own.items() if value])
-    elif flags:
-        model = make_model("robust", subspaces, dim, seed, settings, lam=lam)
+        files.check_table_job(data, path, model, save_model, force=run.force)
+
+    from polyspan.cli.tables import filled_writer, read_table
+
+    table = read_table(data, reading)
+    if model is not None:
+        learned = {"--method": method != "auto", "--types": types, "--save-model": save_model}
+        imputer = files.load_model(model, "SubspaceImputer", learned)
+        X = table.for_model(imputer)
     else:
-        model = SubspaceImputer(
-            method=method or "auto", keep_empty_features=True, random_state=seed
-        )
-    known = model_file is not None
-    how: dict[str, Any] = {"columns": columns, "drop": drop, "key": key, "header": header}
-    how |= {"decimal": decimal, "thousands": thousands, "carried": ending_of(output) in FRAMES}
-    how["model"] = model if known else None
-    if isinstance(model, SubspaceImputer):
-        fill_table(
-            model, data, how, outputs, known=known, types=types,
-            seed=None if draws is None else seed, force=force, quiet=quiet,
-        )  # fmt: skip
-        return
-    refused = [flag for flag, value in {**own, "--draws": draws}.items() if value]
-    if refused:
-        raise CommandError(f"a {type(model).__name__} has no {', '.join(refused)}: leave it out")
-    table = read_table(data, **how)
-    if not known:
-        fit_table(model, table, "robust", quiet)
-    _fill_numbers(model, table, output, force=force, quiet=quiet)
+        X = table.chosen.dropna(axis="columns", how="all")  # nothing could fill empty ones
+        if not X.shape[1]:
+            raise CommandError(f"{data} has no entry at all: there is nothing to learn from")
+        imputer = polyspan.SubspaceImputer(method=method, random_state=run.seed)
+        imputer.set_params(feature_types=_types_of(types) if types else "auto").fit(X)
+    filled = [_put_back(table.frame, one) for one in _completed(imputer, X, draws, run.seed)]
+    writers = {
+        path: filled_writer(table, one, path) for path, one in zip(outputs, filled, strict=True)
+    }
+    if save_model is not None:
+        writers[save_model] = files.model_writer(imputer)
+    lines = [*str(imputer.summary()).splitlines(), "", _told(table.frame, filled[0], output)]
+    lines += [f"{counted(len(X), 'row')} written to {path}" for path in outputs]
+    files.finish(writers, lines, run, output)
 
 
-def _load(path: Path, flags: list[str]) -> Any:
-    """Read a model; refuse options that are for those that are not fitted yet."""
-    if flags:
-        raise CommandError(f"--model is fitted already: leave {', '.join(flags)} out")
-    return load_file(path)
+def numbered(path: Path, k: int) -> Path:
+    """Return the path with a number before its ending: filled.csv.gz, filled-1.csv.gz."""
+    ending = path.name[len(path.name) - len(files.ending_of(path)) :]
+    return path.with_name(f"{path.name.removesuffix(ending)}-{k}{ending}")
 
 
-def _fill_numbers(model: Any, table: Table, output: Path, *, force: bool, quiet: bool) -> None:
-    """Fill a table of numbers by the method `impute` of a model."""
-    filled = call_method(model, "impute", table)
-    write_filled(table, filled, output, force=force)
-    names = table.names or tuple(str(k) for k in table.used)
-    tell_filled(table, names, np.isnan(table.X), ~np.isnan(filled), output, quiet)
-    report_written(output, table, quiet)
+def _types_of(words: list[str]) -> dict[str, str]:
+    """Return types of columns by their names, from words name=type."""
+    pairs = [part.rpartition("=") for word in words for part in word.split(",")]
+    for _, equals, kind in pairs:
+        if not equals:
+            raise typer.BadParameter(f"{kind!r} is not name=type", param_hint="--types")
+    return {name: kind for name, _, kind in pairs}
+
+
+def _completed(imputer: Any, X: Any, draws: int | None, seed: int) -> list[Any]:
+    """Return the columns of filled tables; without those that had no entry in fit."""
+    # A model from Python may add indicators.
+    imputer.set_params(keep_empty_features=False, add_indicator=False)
+    imputer.indicator_ = None
+    imputer.set_output(transform="pandas")
+    with warnings.catch_warnings():
+        # What is said of the output counts the cells that stay empty.
+        warnings.filterwarnings("ignore", ".* entries stay missing")
+        if draws is None:
+            return [imputer.transform(X)]
+        return list(imputer.sample_imputations(X, draws, random_state=seed))
+
+
+def _put_back(frame: Any, filled: Any) -> Any:
+    """Return all columns of a file, of which some are filled."""
+    whole = frame.copy()
+    whole[list(filled)] = filled
+    return whole
+
+
+def _told(frame: Any, filled: Any, output: Path) -> str:
+    """Say which cells stay empty; return a line that says how many were filled, and where."""
+    from polyspan.base.checks import first_ten
+
+    left = filled.isna().sum()
+    counts = frame.isna().sum() - left
+    where = [first_ten([f"{name} {n}" for name, n in some.items() if n]) for some in (counts, left)]
+    if left.any():
+        say("note", f"{counted(int(left.sum()), 'cell')} of {output} left empty: {where[1]}")
+    elif not counts.any():
+        say("note", f"there is nothing to fill: {output} is a copy")
+    total = counted(int((counts + left).sum()), "missing cell")
+    return f"{counts.sum()} of {total} filled{': ' if counts.any() else ''}{where[0]}"

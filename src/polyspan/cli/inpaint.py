@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from polyspan.cli import options, pictures
+import polyspan
+from polyspan.cli import files, options, pictures
 from polyspan.cli.app import command
-from polyspan.cli.errors import CommandError, check_output, report
-from polyspan.cli.picture_files import (
-    PANEL,
-    Jobs,
-    SaveModel,
-    Target,
-    check_apart,
-    load_mixture,
-    target_of,
-    write_mixture,
-)
-from polyspan.images import inpaint_image
-from polyspan.images.inpaint import learn_mixture
+from polyspan.cli.errors import CommandError
 
 Photo = Annotated[
     Path,
     typer.Argument(
-        help=f"Picture: {', '.join(pictures.ENDINGS)}.", show_default=False, readable=False
+        help=f"Picture: {', '.join(options.PICTURES)}.", show_default=False, readable=False
     ),
 ]
 Mask = Annotated[
@@ -46,45 +34,38 @@ PerChannel = Annotated[
         "--per-channel", help="The red of the mask is for the red of the picture, and so on."
     ),
 ]
-Model = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        help="A mixture of patches that --save-model wrote.",
-        show_default="learned from the picture",
-        readable=False,
-    ),
-]
 
 
-@command("inpaint", panel=PANEL, epilog="polyspan inpaint photo.png --mask mask.png -o out.png")
+@command(
+    "inpaint",
+    panel="Pictures",
+    epilog="polyspan inpaint photo.png --mask mask.png -o out.png",
+    words={},
+)
 def inpaint(
     photo: Photo,
+    run: options.Run,
     mask: Mask = None,
-    output: Target = None,
+    output: options.Target = None,
     per_channel: PerChannel = False,
     preset: options.Preset = "balanced",
-    model: Model = None,
-    save_model: SaveModel = None,
-    jobs: Jobs = None,
-    seed: options.Seed = 0,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
+    model: options.Model = None,
+    save_model: options.SaveModel = None,
+    jobs: options.Jobs = None,
 ) -> None:
     """Fill the missing pixels of a picture; the others stay as they are."""
-    inputs = {"mask": mask, "model": model}
-    others = {what: path for what, path in inputs.items() if path is not None}
-    target = target_of(photo, output, "inpainted", force=force, others=others)
-    if save_model is not None:
-        if model is not None or per_channel or preset == "fast":
-            raise CommandError(
-                "--save-model has nothing to save: a mixture is learned by --preset balanced and "
-                "best, without --model and --per-channel"
-            )
-        check_apart(save_model, {"picture": photo, "filled picture": target, **others})
-        check_output(save_model, force=force)
-    mixture = None if model is None else load_mixture(model)
+    others = {"mask": mask, "model": model}
+    target = pictures.target_of(photo, output, "inpainted", force=run.force, others=others)
+    if save_model is not None and (per_channel or preset == "fast"):
+        raise CommandError(
+            "--save-model has nothing to save: a mixture is learned by --preset balanced and best, "
+            "without --per-channel"
+        )
+    others |= {"picture": photo, "filled picture": target}
+    files.check_output(save_model, force=run.force, others=others)
+    mixture = None
+    if model is not None:
+        mixture = files.load_model(model, "SubspaceMixture", {"--save-model": save_model})
     picture = pictures.read_picture(photo)
     pictures.check_ending(picture, target)
     if mask is None:
@@ -93,22 +74,18 @@ def inpaint(
             raise CommandError(f"{photo} has no NaN: say by --mask which pixels are missing")
     else:
         missing = pictures.read_mask(mask, per_channel=per_channel)
+    pixels, axis = picture.pixels, picture.channel_axis
     if save_model is not None:
-        mixture = learn_mixture(picture.pixels, missing, preset, picture.channel_axis, seed)
-    values = inpaint_image(
-        picture.pixels,
-        missing,
-        preset,
-        picture.channel_axis,
-        model=mixture,
-        random_state=seed,
-        n_jobs=jobs or -1,
-        progress=sys.stderr.isatty() and not quiet,
+        from polyspan.images.inpaint import learn_mixture
+
+        mixture = learn_mixture(pixels, missing, preset, axis, run.seed)
+    values = polyspan.images.inpaint_image(
+        pixels, missing, preset, axis, model=mixture, random_state=run.seed, n_jobs=jobs or -1
     )
-    pictures.write_picture(picture, values, target, force=force)
+    writers = {target: pictures.picture_writer(picture, values, target)}
     what = "values" if missing.ndim == 3 else "pixels"
     lines = [f"{missing.sum()} of {missing.size} {what} filled: {target}"]
     if save_model is not None:
-        lines.append(write_mixture(mixture, save_model, force=force))
-    for line in lines if not quiet else ():
-        report(line)
+        writers[save_model] = files.model_writer(mixture)
+        lines.append(f"mixture of patches saved: {save_model}")
+    files.finish(writers, lines, run)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.images import estimate_noise
+import polyspan
 
 #: Strengths that are tried, in levels, and the side of the flat picture.
 STRENGTHS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.7, 8.0, 11.0, 16.0, 23.0, 32.0)
@@ -70,8 +70,8 @@ class Compression:
     def seen_noise(self, pixels: np.ndarray) -> float:
         """Return the estimate of the noise of pixels, in levels; in brightness if `halved`."""
         if self.halved:
-            return float(estimate_noise(pixels @ LUMA))
-        return 255 * float(estimate_noise(pixels, None if pixels.ndim == 2 else -1))
+            return float(polyspan.images.estimate_noise(pixels @ LUMA))
+        return 255 * float(polyspan.images.estimate_noise(pixels, None if pixels.ndim == 2 else -1))
 
     def apply(self, pixels: np.ndarray) -> np.ndarray:
         """Return what this compression leaves of a picture."""

@@ -1,101 +1,89 @@
-"""Options that several commands have."""
+"""Options that several commands have, and the names of files that they take."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from polyspan.cli.formats import ENDINGS
-from polyspan.tables.features import TYPES
+#: Tables of lines with cells, those with columns of all types, and all tables.
+TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+FRAMES = (*TEXT, ".parquet")
+TABLES = (*FRAMES, ".npy", ".npz")
+#: Pictures.
+TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
+PICTURES = (".png", *TIFF, ".bmp", *JPEG, ".webp")
 
-# Of all paths `readable=False`: typer would call a file that may not be read a usage error.
+
+def file_option(*flags: str, help: str, **more: Any) -> Any:  # noqa: A002 - as typer calls it
+    """Return an option that is a file.
+
+    Not `readable`: typer would call a file that may not be read a usage error.
+    """
+    return typer.Option(*flags, help=help, readable=False, **{"show_default": False, **more})
+
+
 Data = Annotated[
     Path,
     typer.Argument(
-        help=f"Samples as rows: {', '.join(ENDINGS)}.", show_default=False, readable=False
+        help=f"Samples as rows: {', '.join(TABLES)}; - is CSV from the standard input.",
+        readable=False,
+        show_default=False,
     ),
-]
-Model = Annotated[
-    Path,
-    typer.Argument(help="A model that `polyspan fit` saved.", show_default=False, readable=False),
 ]
 Output = Annotated[
-    Path,
-    typer.Option("-o", "--output", help="File to write.", show_default=False, readable=False),
+    Path, file_option("-o", "--output", help="File to write; - is CSV to the standard output.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
+Target = Annotated[
+    Path | None,
+    file_option("-o", "--output", help="File to write, or a folder; else beside the picture."),
+]
+Model = Annotated[
+    Path | None, file_option(help="Apply what --save-model wrote, and learn nothing.")
+]
+SaveModel = Annotated[Path | None, file_option(help="File for what was learned, for --model.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the random numbers.", min=0)]
-
-# Options for tables.
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
-        help="Columns to use: names, positions from 0 or ranges 2:10, separated by commas.",
-        show_default=False,
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", help="Columns to leave out, as for --columns.", show_default=False),
-]
-Key = Annotated[str | None, typer.Option("--key", help="Array to take of a .npz with several.")]
-Header = Annotated[
-    Literal["auto", "yes", "no"],
-    typer.Option("--header", help="Whether the first line of a .csv or .tsv file holds names."),
-]
-Decimal = Annotated[
-    Literal[".", ","] | None,
-    typer.Option(
-        "--decimal",
-        help="Decimal separator of a .csv or .tsv file; found from the cells if not given.",
-        show_default=False,
-    ),
-]
-Thousands = Annotated[
-    Literal[",", ".", " ", "'", ""] | None,
-    typer.Option(
-        "--thousands",
-        help='Thousands separator of such a file, "" for none; found from the cells if not given.',
-        show_default=False,
-    ),
-]
-Types = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--types",
-        metavar="NAME=TYPE,…",
-        help=f"What columns are, for an imputer: {', '.join(TYPES)}.",
-        show_default=False,
-    ),
-]
-
-# Options for models.
-Subspaces = Annotated[
+Jobs = Annotated[
     int | None,
-    typer.Option("-L", "--subspaces", help="Number of subspaces.", show_default=False, min=1),
+    typer.Option("--jobs", "-j", help="Number of threads.", min=1, show_default="all cores"),
 ]
-Dim = Annotated[
-    int | None,
-    typer.Option("-s", "--dim", help="Dimension of each subspace.", show_default=False, min=1),
-]
-Lam = Annotated[
-    float | None,
-    typer.Option("--lam", help="Weight λ of the fit against closeness; inf leaves closeness out."),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Any other parameter of the class.", show_default=False
-    ),
-]
-
-# Options for pictures.
 Preset = Annotated[
-    Literal["fast", "balanced", "best"],
-    typer.Option("--preset", help="Trade-off between speed and quality."),
+    Literal["fast", "balanced", "best"], typer.Option(help="Trade-off between speed and quality.")
 ]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a command runs."""
+
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.", min=0)] = 0
+    force: Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")] = False
+    quiet: Quiet = False
+    debug: Debug = False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read, by options of `pandas.read_csv`, and which of its columns are used."""
+
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Columns to use: names, separated by commas.")
+    ] = None
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Columns to leave out, as for --columns.")
+    ] = None
+    sep: Annotated[
+        str | None,
+        typer.Option(help="What separates cells.", show_default="comma; tab in .tsv files"),
+    ] = None
+    decimal: Annotated[str, typer.Option(help="Decimal mark of numbers.")] = "."
+    thousands: Annotated[str | None, typer.Option(help="Mark between thousands.")] = None
+    parse_dates: Annotated[
+        list[str] | None, typer.Option(help="Columns of dates, as for --columns.")
+    ] = None
+    encoding: Annotated[str, typer.Option(help="Encoding of a file of text.")] = "utf-8"
+    header: Annotated[bool, typer.Option(help="Whether the first line holds names.")] = True
+    key: Annotated[str | None, typer.Option(help="Array of a .npz file with several.")] = None

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from polyspan.base.files import atomic_write
 from polyspan.base.optional import import_optional
-from polyspan.cli import deep_pictures as deep
-from polyspan.cli.errors import CommandError, decoding, reading, say, unreadable, writing
+from polyspan.cli import tiff
+from polyspan.cli.errors import CommandError, say, unreadable
+from polyspan.cli.files import STANDARD, Writer, check_inputs, check_output, reading
 from polyspan.cli.jpeg import Compression
+from polyspan.cli.options import JPEG, PICTURES, TIFF
 
-TIFF, JPEG = (".tif", ".tiff"), (".jpg", ".jpeg")
-ENDINGS = (".png", *TIFF, ".bmp", *JPEG, ".webp")
-_SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N")
-#: Modes of Pillow that are converted, and the modes that they are converted to.
-_CONVERTED = {
-    "1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "YCbCr": "RGB", "HSV": "RGB"
-}  # fmt: skip
+#: Modes of Pillow that are converted to gray or colours; a palette and others are refused.
+_CONVERTED = ("1", "P", "PA", "La", "RGBa", "RGBX", "YCbCr", "HSV")
+_PLAIN = ("L", "LA", "RGB", "RGBA")
 
 
 @dataclass(frozen=True)
@@ -93,16 +92,48 @@ class Picture:
             return values.astype(kind)
         return np.asarray(np.rint(np.clip(values, 0, 1) * self.max_level).astype(kind))
 
-    def writer(self, path: Path) -> str:
-        """Return which package writes a result like this picture to a file."""
-        ending = path.suffix.lower()
-        several = self.channel_axis is not None or self.alpha is not None
-        if ending == ".png" and self.depth == "16 bits" and several:
-            return "imagecodecs"
-        deep_gray = self.pixels.dtype == np.float64
-        if ending in TIFF and (self.stacked or (self.depth and (several or deep_gray))):
+    def encoder(self, path: Path) -> str:
+        """Return which package writes a result like this picture; Pillow writes 8 bits."""
+        if path.suffix.lower() in TIFF and (self.depth or self.stacked):
             return "tifffile"
-        return "Pillow"
+        several = self.channel_axis is not None or self.alpha is not None
+        return "imagecodecs" if self.depth and several else "Pillow"
+
+
+def target_of(
+    photo: Path,
+    output: Path | None,
+    suffix: str,
+    *,
+    force: bool,
+    others: Mapping[str, Path | None],
+) -> Path:
+    """Return the file to write, after checks that inputs exist and that it can be written.
+
+    Parameters
+    ----------
+    photo : Path
+        The picture.
+    output : Path or None
+        A file or a folder; None: beside the picture.
+    suffix : str
+        What the name gets after that of the picture.
+    force : bool
+        Whether a file that is there may be replaced.
+    others : mapping of str to Path
+        More files that are read, and what they are.
+    """
+    if STANDARD in (photo, output):
+        raise CommandError("pictures are read from files and written to files: - is for tables")
+    check_inputs(photo, *others.values())
+    # Formats that polyspan reads but does not write, GIF for one, give a PNG.
+    ending = photo.suffix if photo.suffix.lower() in PICTURES else ".png"
+    name = f"{photo.stem}-{suffix}{ending}"
+    target = photo.with_name(name) if output is None else output
+    if target.is_dir() and output is not None:
+        target = target / name
+    check_output(target, force=force, endings=PICTURES, others={"picture": photo, **others})
+    return target
 
 
 def read_picture(path: Path, *, notes: bool = True) -> Picture:
@@ -115,22 +146,22 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
         Whether to print how the format of the result will differ from the file.
     """
     pillow = _pillow()
-    with reading(path), decoding(path):
+    with reading(path):
         try:
             with pillow.Image.open(path) as image:
                 n_frames = getattr(image, "n_frames", 1)
                 # MPO: phones store a depth map or a second view after the photograph.
                 if n_frames > 1 and image.format != "MPO":
-                    raise deep.several_pictures(path, n_frames)
-                if deep.is_deep_png(image):
+                    raise tiff.several_pictures(path, n_frames)
+                if _is_deep_png(image):
                     return _from_deep_png(path, image)
-                if _needs_tifffile(image):
+                if image.format == "TIFF" and np.max(image.tag_v2.get(258, 1)) > 8:
                     return _from_tiff(path, _metadata(image, image))
                 image.load()
                 found = _from_pillow(path, pillow.ImageOps.exif_transpose(image), image, notes)
                 return replace(found, compression=Compression.of(image))
         except pillow.UnidentifiedImageError as error:
-            if deep.is_tiff(path):
+            if tiff.is_tiff(path):
                 return _from_tiff(path, {})
             raise unreadable(
                 f"{path} is not a picture, or has a format that Pillow cannot read"
@@ -141,10 +172,10 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
 
 def read_stack(path: Path) -> Picture:
     """Read all pages of a TIFF, which have one size and type."""
-    with reading(path), decoding(path):
-        if not deep.is_tiff(path):
+    with reading(path):
+        if not tiff.is_tiff(path):
             raise unreadable(f"{path} is no TIFF: --stack reads the pages of {' and '.join(TIFF)}")
-        pixels, n_colours, _ = deep.read_tiff(path, stack=True)
+        pixels, n_colours, _ = tiff.read_tiff(path, stack=True)
         return Picture.of(path, pixels, n_colours, stacked=True)
 
 
@@ -169,7 +200,7 @@ def read_mask(path: Path, *, per_channel: bool = False) -> np.ndarray:
 
 def check_ending(picture: Picture, path: Path) -> None:
     """Raise an error, before the work begins, if the format cannot hold the result."""
-    allowed: tuple[str, ...] = ENDINGS
+    allowed: tuple[str, ...] = PICTURES
     if picture.printed:
         what, allowed = "the colours of print (CMYK)", (*TIFF, *JPEG)
     elif picture.depth:
@@ -179,14 +210,14 @@ def check_ending(picture: Picture, path: Path) -> None:
         raise CommandError(
             f"{path}: {picture.path} has {what}, which needs a name in {' or '.join(allowed)}"
         )
-    if picture.writer(path) == "tifffile":
-        deep.find_tifffile(path)
-    if picture.writer(path) == "imagecodecs":
-        deep.find_imagecodecs(path)
+    if picture.encoder(path) == "tifffile":
+        tiff.find_tifffile(path)
+    if picture.encoder(path) == "imagecodecs":
+        _imagecodecs(path)
 
 
-def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bool) -> None:
-    """Write values between 0 and 1 with the depth, transparency and metadata of a picture."""
+def picture_writer(picture: Picture, values: np.ndarray, path: Path) -> Writer:
+    """Return what writes values between 0 and 1 with the depth and metadata of a picture."""
     alpha, several = picture.alpha, picture.channel_axis is not None
     if alpha is not None and path.suffix.lower() in (".bmp", *JPEG):
         say("note", f"{path} cannot be transparent: transparent parts become white")
@@ -197,21 +228,24 @@ def write_picture(picture: Picture, values: np.ndarray, path: Path, *, force: bo
     if alpha is not None:
         colours = pixels if several else pixels[..., None]
         pixels = np.concatenate([colours, alpha[..., None]], axis=-1)
-    profile, writer = picture.metadata.get("icc_profile"), picture.writer(path)
-    if writer == "imagecodecs" and profile:
+    encoder = picture.encoder(path)
+    if encoder == "imagecodecs" and "icc_profile" in picture.metadata:
         say("note", f"{path} gets no colour profile: of 16 bits in colour only a .tif keeps it")
-    with writing(path), atomic_write(path, overwrite=force) as temporary:
-        if writer == "imagecodecs":
-            deep.write_deep_png(pixels, temporary)
-        elif writer == "tifffile":
-            deep.write_tiff(pixels, n_colours, temporary, profile)
+
+    def write(file: IO[bytes]) -> None:
+        if encoder == "tifffile":
+            tiff.write_tiff(file, pixels, n_colours, picture.metadata)
+        elif encoder == "imagecodecs":
+            file.write(_imagecodecs(path).png_encode(np.ascontiguousarray(pixels)))
         else:
-            _save(pixels, temporary, picture)
+            _save(file, pixels, path.suffix.lower(), picture)
+
+    return write
 
 
-def _save(pixels: np.ndarray, temporary: Path, picture: Picture) -> None:
-    """Write pixels with Pillow: 8 bits, gray with 16 bits, or gray floats."""
-    pillow, ending = _pillow(), temporary.suffix.lower()
+def _save(file: IO[bytes], pixels: np.ndarray, ending: str, picture: Picture) -> None:
+    """Write pixels with Pillow: 8 bits, or gray with 16 bits."""
+    pillow = _pillow()
     if picture.printed:
         height, width = pixels.shape[:2]
         image = pillow.Image.frombytes("CMYK", (width, height), pixels.tobytes())
@@ -224,34 +258,24 @@ def _save(pixels: np.ndarray, temporary: Path, picture: Picture) -> None:
         how["quality"] = 95
     if ending == ".webp":
         how["lossless"] = True
-    image.save(temporary, **how)
-
-
-def _needs_tifffile(image: Any) -> bool:
-    """Tell whether Pillow would reduce the pixels of a TIFF to 8 bits, or guess their sign."""
-    if image.format != "TIFF" or image.mode in (*_SIXTEEN, "F"):
-        return False
-    return bool(np.max(image.tag_v2.get(258, 1)) > 8)
+    image.save(file, format=pillow.Image.registered_extensions()[ending], **how)
 
 
 def _from_pillow(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
     """Return the picture of a file that Pillow has read."""
     metadata, lossy = _metadata(image, opened), opened.format in ("JPEG", "MPO", "WEBP")
-    if image.mode in _SIXTEEN or (image.mode == "I" and opened.format == "PNG"):
+    if opened.format == "PNG" and image.mode.startswith("I"):
         return Picture(path, np.asarray(image).astype(np.uint16), None, metadata)
-    if image.mode in ("F", "CMYK"):
+    if image.mode == "CMYK":
         return Picture(path, np.array(image), None, metadata, lossy)
     if notes and image.mode in ("P", "PA"):
         say("note", f"{path} has a palette: the result has colours")
     if notes and image.mode == "1":
         say("note", f"{path} is black and white: the result has shades of gray")
-    if image.mode == "P":
-        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
-    elif image.mode in ("L", "RGB") and "transparency" in image.info:
-        image = image.convert(f"{image.mode}A")
-    elif image.mode in _CONVERTED:
-        image = image.convert(_CONVERTED[image.mode])
-    if image.mode not in ("L", "LA", "RGB", "RGBA"):
+    if image.mode in _CONVERTED or (image.mode in _PLAIN and "transparency" in image.info):
+        clear = "A" if image.has_transparency_data else ""
+        image = image.convert(("L" if image.mode in ("1", "L", "La") else "RGB") + clear)
+    if image.mode not in _PLAIN:
         raise unreadable(
             f"{path} has the mode {image.mode!r}: save it as gray or RGB, with 8 or 16 bits"
         )
@@ -259,16 +283,24 @@ def _from_pillow(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
     return Picture.of(path, np.array(image), n_colours, metadata=metadata, lossy=lossy)
 
 
+def _is_deep_png(image: Any) -> bool:
+    """Tell whether Pillow would reduce an open PNG to 8 bits: 16 bits of colours or with alpha."""
+    if image.format != "PNG" or image.mode not in ("LA", "RGB", "RGBA"):
+        return False
+    return any(str(tile[3]).endswith(";16B") for tile in image.tile)
+
+
 def _from_deep_png(path: Path, image: Any) -> Picture:
+    """Read by imagecodecs; a transparent colour becomes an alpha channel."""
     image.load()  # the orientation may be stored after the pixels
-    pixels = deep.read_deep_png(path)
-    turned = upright(pixels, image.getexif().get(deep.ORIENTATION, 1))
+    pixels = np.asarray(_imagecodecs(path).png_decode(path.read_bytes()))
+    turned = upright(pixels, image.getexif().get(tiff.ORIENTATION, 1))
     n_colours = 1 if pixels.shape[2] == 2 else 3
     return Picture.of(path, turned, n_colours, metadata=_metadata(image, image))
 
 
 def _from_tiff(path: Path, metadata: dict[str, Any]) -> Picture:
-    pixels, n_colours, orientation = deep.read_tiff(path)
+    pixels, n_colours, orientation = tiff.read_tiff(path)
     return Picture.of(path, upright(pixels, orientation), n_colours, metadata=metadata)
 
 
@@ -294,7 +326,7 @@ def _metadata(image: Any, opened: Any) -> dict[str, Any]:
     if opened.format in ("JPEG", "MPO", "PNG", "WEBP"):
         exif = image.getexif()
         # The result is upright and needs no orientation.
-        exif.pop(deep.ORIENTATION, None)
+        exif.pop(tiff.ORIENTATION, None)
         # Some cameras write values that Pillow cannot save.
         with suppress(ValueError, TypeError, KeyError, struct.error):
             found |= {"exif": exif.tobytes()} if len(exif) else {}
@@ -307,3 +339,9 @@ def _pillow() -> Any:
     import PIL
 
     return PIL
+
+
+def _imagecodecs(path: Path) -> Any:
+    # It logs a message of libpng about every interlaced file, although it reads it correctly.
+    logging.getLogger("imagecodecs").setLevel(logging.ERROR)
+    return import_optional("imagecodecs", f"{path}: a PNG with colours of 16 bits", "or use .tif")

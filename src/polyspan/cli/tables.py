@@ -1,292 +1,269 @@
-"""Tables of numbers from files of arrays, lines with cells, and .parquet files."""
+"""Tables from files and to files: lines with cells, .parquet, .npy and .npz."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import sys
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
+import pandas as pd
 
 from polyspan.base.checks import first_ten
-from polyspan.cli.array_files import check_rows, read_array
-from polyspan.cli.columns import by_name, positions
-from polyspan.cli.csv_files import Layout, check_unique, read_csv
-from polyspan.cli.errors import CommandError, counted, decoding, reading, say, unreadable
-from polyspan.cli.formats import ENDINGS, FRAMES, TEXT, ending_of
-from polyspan.cli.parquet_files import read_parquet
-from polyspan.cli.separators import Marks, as_booleans, first_text
+from polyspan.cli.cells import Rows, as_cells, content_of, split_cells
+from polyspan.cli.errors import CommandError, say, unreadable
+from polyspan.cli.files import STANDARD, Writer, ending_of, reading
+from polyspan.cli.options import FRAMES, TABLES, TEXT, Reading
+
+#: Columns of these names, or without a name, count the rows where all their numbers differ.
+COUNTERS = ("id", "index", "row", "unnamed: 0")
 
 
 @dataclass(frozen=True)
 class Table:
-    """The numbers of a file, and what is needed to write them back in the same form."""
+    """A file with all its columns, whose names are text, and how it was read."""
 
     path: Path
-    X: np.ndarray
-    """Samples as rows; NaN where missing."""
-    names: tuple[str, ...] | None
-    """Names of the columns; None if the file has none."""
-    frame: Any = None
-    """All columns of a file that is no array, with the index of a .parquet file."""
-    used: tuple[int, ...] = ()
-    """Which columns of `frame` are in `X`."""
-    layout: Layout | None = None
-    """Of a file of lines with cells."""
-    key: str | None = None
-    """Name of the array in a .npz file."""
+    frame: pd.DataFrame
+    """With types as pandas and pyarrow give them."""
+    reading: Reading
+    rows: Rows | None = None
+    """Cells of all lines of a file of text as they are written."""
+    line_end: str = "\n"
 
     @property
-    def index(self) -> Any:
-        """Names of the rows, as a .parquet file has them; None where they are only counted."""
-        import pandas as pd
-
-        index = None if self.frame is None else self.frame.index
-        counted_only = index is None or index.equals(pd.RangeIndex(len(index)))
-        return None if counted_only and getattr(index, "name", None) is None else index
+    def cells(self) -> Rows:
+        """The cells without those of the header."""
+        return (self.rows or [])[int(self.reading.header) :]
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows, and of columns that are used."""
-        return self.X.shape[0], self.X.shape[1]
+    def chosen(self) -> pd.DataFrame:
+        """The columns that --columns and --drop leave."""
+        taken = split_names(self.reading.columns, self.frame) or list(self.frame)
+        left_out = split_names(self.reading.drop, self.frame)
+        unknown = [name for name in (*taken, *left_out) if name not in self.frame]
+        if unknown:
+            known = first_ten(list(self.frame))
+            raise CommandError(f"{self.path} has no column {unknown[0]!r}: its columns are {known}")
+        used = [name for name in taken if name not in left_out]
+        if not used:
+            raise CommandError(f"no column of {self.path} is left: see --columns and --drop")
+        return self.frame[used]
 
-    @property
-    def n_missing(self) -> int:
-        """Number of missing entries."""
-        return int(np.isnan(self.X).sum())
-
-    def is_numeric(self, k: int) -> bool:
-        """Tell whether a column of `frame` holds numbers, True and False among them."""
-        import pandas as pd
-
-        return bool(pd.api.types.is_numeric_dtype(self.frame.dtypes.iloc[k]))
-
-    def column(self, k: int) -> str:
-        """Return the name of a column of `X`, or its position where it has none."""
-        return str(k) if self.names is None else self.names[k]
-
-    def for_fit(self) -> Any:
-        """Return the data for `fit`, with the names of the columns if there are any."""
-        return _as_frame(self.X, self.names)
-
-    def for_model(self, model: Any) -> Any:
-        """Return the data for a method of a fitted model; check the number of columns."""
-        known = model_names(model)
-        check_width(self.path, self.X.shape[1], model)
-        return _as_frame(self.X, known)
-
-
-def check_width(path: Path, n_columns: int, model: Any) -> None:
-    """Refuse another number of columns than a model was fitted to."""
-    known, expected = model_names(model), int(model.n_features_in_)
-    if n_columns != expected:
-        shown = "" if known is None else f" ({first_ten(known)})"
-        raise CommandError(
-            f"{path} has {counted(n_columns, 'column')}, but the model was fitted to "
-            f"{expected}{shown}: choose them with --columns or --drop"
-        )
-
-
-def model_names(model: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns that a model was fitted to."""
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else tuple(str(name) for name in names)
-
-
-def read_table(
-    path: Path,
-    columns: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-    key: str | None = None,
-    header: str = "auto",
-    model: Any = None,
-    *,
-    only_numbers: bool = False,
-    carried: bool = False,
-    decimal: str | None = None,
-    thousands: str | None = None,
-) -> Table:
-    """Read the numbers of a file.
-
-    Parameters
-    ----------
-    path : Path
-    columns, drop : sequence of str, default=None
-        Columns to take or to leave out: names, positions from 0, ranges "2:10".
-    key : str, default=None
-        Name of the array in a .npz file.
-    header : {"auto", "yes", "no"}
-        Whether the first line of a .csv file holds names.
-    model : fitted estimator, default=None
-        If both the model and the file have names of columns, the columns of the model are taken,
-        in its order.
-    only_numbers : bool, default=False
-        Leave out columns of text, instead of refusing them; refuse a table without any number.
-    carried : bool, default=False
-        Whether columns that the model does not know are written to the output unchanged; a note
-        about them says so.
-    decimal, thousands : str, default=None
-        The separators in the numbers of a .csv or .tsv file; found from the cells if not given.
-    """
-    how: dict[str, Any] = {"carried": carried, "decimal": decimal, "thousands": thousands}
-    table = read_chosen(path, columns, drop, key, header, model, **how)
-    return as_numbers(table, only_numbers=only_numbers)
-
-
-def as_numbers(table: Table, *, only_numbers: bool = False) -> Table:
-    """Return a table of `read_chosen` with the numbers of its columns."""
-    used = list(table.used)
-    if table.frame is not None:
-        check_clear(table, used)
-        if only_numbers:
-            used = _pass_over(table, used)
-    X = table.X[:, used] if table.frame is None else numbers_of(table, used)
-    check_finite(table, X, used)
-    if only_numbers and np.isnan(X).all():
-        raise CommandError(f"{table.path} has no number at all: there is nothing to learn from")
-    names = None if table.names is None else tuple(table.names[k] for k in used)
-    return replace(table, X=X, names=names, used=tuple(used))
-
-
-def read_chosen(
-    path: Path,
-    columns: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-    key: str | None = None,
-    header: str = "auto",
-    model: Any = None,
-    *,
-    carried: bool = False,
-    decimal: str | None = None,
-    thousands: str | None = None,
-) -> Table:
-    """Read a file and choose columns, as `read_table` does; its entries stay what they are.
-
-    `X` and `names` are those of all columns, and `X` has numbers only where the file is an array.
-    """
-    _check_options(path, key, decimal, thousands)
-    with reading(path), decoding(path):
-        if ending_of(path) in FRAMES:
-            table = _read_frame(path, header, decimal, thousands)
-        else:
-            X, key = read_array(path, key)
-            table = Table(path, X, None, key=key)
-    names, n_columns = table.names, table.X.shape[1]
-    taken = range(n_columns) if not columns else positions(path, n_columns, names, columns)
-    left_out = set(positions(path, n_columns, names, drop or ()))
-    used = [k for k in dict.fromkeys(taken) if k not in left_out]
-    wanted = None if model is None else model_names(model)
-    if wanted is not None and names is not None and not columns:
-        used = by_name(path, {names[k]: k for k in used}, wanted, carried)
-    if not used:
-        raise CommandError(f"no column of {path} is left: see --columns and --drop")
-    return replace(table, used=tuple(used))
-
-
-def _check_options(path: Path, key: str | None, decimal: str | None, thousands: str | None) -> None:
-    """Refuse files of other formats, and options that are not for this one."""
-    ending = ending_of(path)
-    if ending not in ENDINGS:
-        raise unreadable(f"{path}: polyspan reads {', '.join(ENDINGS)}")
-    if key is not None and ending != ".npz":
-        raise CommandError(f"--key is for .npz files, and {path} is none")
-    if decimal is not None and decimal == thousands:
-        raise typer.BadParameter(f"--decimal and --thousands are both {decimal!r}")
-    if (decimal, thousands) != (None, None) and ending not in TEXT:
-        raise CommandError(f"--decimal and --thousands are for {', '.join(TEXT)}: {path} is none")
-
-
-def _read_frame(path: Path, header: str, decimal: str | None, thousands: str | None) -> Table:
-    layout = None
-    if ending_of(path) in TEXT:
-        frame, layout = read_csv(path, header, decimal, thousands)
-        names = layout.names
-    else:
-        frame = read_parquet(path)
-        as_booleans(frame)
-        names = tuple(str(name) for name in frame.columns)
-        check_unique(path, list(names))
-    check_rows(path, frame)
-    return Table(path, np.empty(frame.shape), names, frame=frame, layout=layout)
-
-
-def check_finite(table: Table, X: np.ndarray, used: list[int]) -> None:
-    """Refuse infinity, and say where it is."""
-    infinite = np.argwhere(np.isinf(X))
-    if len(infinite):
-        row, column = infinite[0]
-        raise CommandError(
-            f"{table.path} has {len(infinite)} infinite entries (the first in row {row} of column "
-            f"{table.column(used[column])}): leave the cells blank where they mean missing, or "
-            "mend them"
-        )
-
-
-def check_clear(table: Table, used: list[int]) -> None:
-    """Refuse columns of numbers that are not written in one way; say how the others were read."""
-    if table.layout is None:
-        return
-    readings = table.layout.readings
-    for k in used:
-        if k in readings.unclear:
+    def for_model(self, model: Any) -> pd.DataFrame:
+        """Return the columns that a model was fitted to."""
+        wanted = list(getattr(model, "feature_names_in_", self.chosen))
+        missing = [name for name in wanted if name not in self.frame]
+        if missing:
             raise CommandError(
-                f"column {table.column(k)} of {table.path} {readings.unclear[k]} (--decimal, "
-                "--thousands, --drop)"
+                f"{self.path} lacks {len(missing)} of the {len(wanted)} columns that the model was "
+                f"fitted to: {first_ten(missing)}"
             )
-    names = [table.column(k) for k in used if readings.marks.get(k, Marks()) != Marks()]
-    if names:
-        say("note", f"read with decimal commas or thousands separators: {first_ten(names)}")
+        return self.frame[wanted]
+
+    def with_results(self, used: Any, results: dict[str, Any], output: Path) -> pd.DataFrame:
+        """Return results, after the columns that were not used where the output can hold these."""
+        frame = pd.DataFrame(index=self.frame.index)
+        if ending_of(output) in FRAMES and ending_of(self.path) in FRAMES:
+            frame = self.frame.drop(columns=list(used))
+        for k, name in enumerate(self.frame):
+            if name in frame and self.rows is not None:
+                frame[name] = [content_of(row[k]) for row in self.cells]
+        for name, values in results.items():
+            frame[name if name not in frame else f"polyspan_{name}"] = values
+        return frame
 
 
-def _pass_over(table: Table, used: list[int]) -> list[int]:
-    """Return the columns that hold numbers, or are empty; name the others."""
-    text = [k for k in used if not table.is_numeric(k)]
-    if text and len(text) == len(used):
-        raise CommandError(
-            f"{table.path} has no column of numbers among {len(used)}: there is nothing to learn "
-            "from; turn text into numbers first"
+def split_names(words: Sequence[str] | None, known: Any) -> list[str]:
+    """Split at commas, but not in names that contain them."""
+    parts = [[word] if word in known else word.split(",") for word in words or ()]
+    return [name if name in known else name.strip() for part in parts for name in part]
+
+
+def read_table(path: Path, how: Reading) -> Table:
+    """Read a file, the standard input for -; all of it at once."""
+    ending = ending_of(path)
+    if ending not in TABLES:
+        raise unreadable(f"{path}: polyspan reads {', '.join(TABLES)}")
+    with reading(path):
+        content = sys.stdin.buffer.read() if path == STANDARD else path.read_bytes()
+        if ending in TEXT:
+            table = _read_lines(path, content, how)
+        elif ending == ".parquet":
+            table = Table(path, _read_parquet(path, content), how)
+        else:
+            table = Table(path, _read_array(path, content, how.key), how)
+    if not table.frame.size:
+        raise CommandError(f"{path} is empty: it has no rows, or no columns")
+    table.frame.columns = table.frame.columns.map(str)
+    return table
+
+
+def separator(path: Path, how: Reading) -> str:
+    """Return what separates cells: what --sep says, which writes a tab as a backslash and a t."""
+    usual = "\t" if ending_of(path).startswith(".tsv") else ","
+    return (how.sep or usual).replace("\\t", "\t")
+
+
+def _read_lines(path: Path, content: bytes, how: Reading) -> Table:
+    """Read lines with cells by pandas, and keep the cells as they are written."""
+    if ending_of(path).endswith(".gz"):
+        content = gzip.decompress(content)
+    try:
+        text = content.decode(how.encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise unreadable(f"{path} is not in {how.encoding}: {error}; give --encoding") from error
+    sep = separator(path, how)
+    rows = split_cells(path, text, sep)
+    if not rows:
+        raise unreadable(f"{path} is empty")
+    names = [content_of(cell) for cell in rows[0]] if how.header else []
+    check_unique(path, [name for name in names if name])
+    dates: list[Any] = split_names(how.parse_dates, names)
+    # From pandas 3.1 on the nearest double is the default, and the option is deprecated.
+    recent = tuple(int(part) for part in pd.__version__.split(".")[:2]) >= (3, 1)
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text),
+            sep=sep,
+            header=0 if how.header else None,
+            index_col=False,
+            decimal=how.decimal,
+            thousands=how.thousands,
+            parse_dates=dates if how.header else [int(name) for name in dates],
+            low_memory=False,
+            **({} if recent else {"float_precision": "round_trip"}),
         )
-    if text:
-        names = first_ten([named_text(table, k) for k in text])
-        say("note", f"passed over, since they hold text: {names}")
-    return [k for k in used if k not in text]
+    except (ValueError, TypeError) as error:  # options that do not fit, quotes without an end
+        raise unreadable(f"cannot read {path}: {error}") from error
+    if len(frame) != len(rows) - how.header:
+        raise unreadable(f"{path} has {len(rows)} lines, of which pandas reads {len(frame)}")
+    table = Table(path, frame, how, rows, "\r\n" if "\r\n" in text else "\n")
+    for name in dates:
+        if frame[name if how.header else int(name)].dtype.kind != "M":
+            raise CommandError(f"--parse-dates {name}: {path} has cells there that are no dates")
+    return table
 
 
-def named_text(table: Table, k: int) -> str:
-    """Return the name of a column of text, with its first text where other cells are numbers."""
-    row, some_numbers = first_text(table.frame, k)
-    at = "" if row is None or not some_numbers else f" (row {row}: {table.frame.iloc[row, k]!r})"
-    return f"{table.column(k)}{at}"
+def _read_parquet(path: Path, content: bytes) -> pd.DataFrame:
+    """Read columns in the types of the file: pandas' own cannot hold whole numbers with holes."""
+    import pyarrow.parquet
+
+    check_unique(path, pyarrow.parquet.read_schema(io.BytesIO(content)).names)
+    return pd.read_parquet(io.BytesIO(content), dtype_backend="pyarrow")
 
 
-def numbers_of(table: Table, used: list[int]) -> np.ndarray:
-    """Return columns of a frame as numbers; refuse text and say where it is."""
-    frame = table.frame
-    text = [k for k in used if not table.is_numeric(k)]
-    if text:
-        names = [table.column(k) for k in text]
-        row, _ = first_text(frame, text[0])
-        cell = "" if row is None else str(frame.iloc[row, text[0]])
-        at = f" (row {row} of {names[0]}: {cell!r})" if cell else ""
+def _read_array(path: Path, content: bytes, key: str | None) -> pd.DataFrame:
+    """Read an array of numbers; without pickles, which could run code."""
+    found = np.load(io.BytesIO(content), allow_pickle=False)
+    if not isinstance(found, np.ndarray):
+        keys = list(found.files)
+        if (key or keys[0]) not in keys or (key is None and len(keys) > 1):
+            raise CommandError(f"{path} holds the arrays {first_ten(keys)}: choose one by --key")
+        found = found[key or keys[0]]
+    if found.ndim != 2 or found.dtype.kind not in "fiub":
         raise CommandError(
-            f"{table.path} has {counted(len(text), 'column')} with cells that are not numbers{at}: "
-            f"leave out with --drop {','.join(names[:10])}{', …' * (len(names) > 10)}, or choose "
-            "with --columns"
+            f"{path} holds {found.dtype} of the shape {found.shape}: need real numbers in two "
+            "dimensions, samples as rows"
         )
-    kinds = {str(frame.dtypes.iloc[k]).lower() for k in used}
-    dtype = np.float32 if kinds == {"float32"} else np.float64
-    X = np.empty((len(frame), len(used)), dtype=dtype)
-    for j, k in enumerate(used):
-        X[:, j] = frame.iloc[:, k].to_numpy(dtype=dtype, na_value=np.nan)
-    return X
+    return pd.DataFrame(found.astype(found.dtype.newbyteorder("="), copy=False))
 
 
-def _as_frame(X: np.ndarray, names: tuple[str, ...] | None) -> Any:
-    """Return a data frame where there are names, else the array."""
-    if names is None:
-        return X
-    import pandas as pd
+def check_unique(path: Path, names: Sequence[str]) -> None:
+    """Raise an error if two columns have the same name."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise CommandError(f"{path} has several columns called {first_ten(twice)}: rename them")
 
-    return pd.DataFrame(X, columns=list(names))
+
+def numbers_of(table: Table) -> pd.DataFrame:
+    """Return the columns with numbers as floats; say which others are passed over.
+
+    Columns that count the rows would be a direction of their own: --columns takes them.
+    """
+    found = table.chosen
+    text = [name for name in found if not pd.api.types.is_numeric_dtype(found[name].dtype)]
+    numbers = found.drop(columns=text)
+    numbers = numbers.astype("float32" if {*numbers.dtypes} == {np.dtype("f4")} else "float64")
+    empty = [name for name in numbers if numbers[name].isna().all()]
+    count: list[str] = []
+    if ending_of(table.path) in FRAMES and not table.reading.columns:
+        count = [name for name in numbers if counts_rows(numbers[name].to_numpy(), name)]
+    for names, why in (
+        (text, "hold text"),
+        (empty, "are empty"),
+        (count, "only count the rows (--columns takes them)"),
+    ):
+        if names:
+            say("note", f"passed over, since they {why}: {first_ten(names)}")
+    numbers = numbers.drop(columns=[*empty, *count])
+    if not numbers.shape[1]:
+        raise CommandError(
+            f"{table.path} has no column of numbers: there is nothing to learn from (are --sep and "
+            "--decimal right?)"
+        )
+    return numbers
+
+
+def counts_rows(values: np.ndarray, name: str) -> bool:
+    """Tell whether a column counts rows: 7, 8, 9, … or, where its name says so, in any order."""
+    if not np.isfinite(values).all() or (values != np.rint(values)).any() or len(values) < 3:
+        return False
+    different = name.strip().lower() in COUNTERS and len(np.unique(values)) == len(values)
+    return different or bool((np.diff(values) == 1).all())
+
+
+def filled_writer(table: Table, filled: pd.DataFrame, path: Path) -> Writer:
+    """Return what writes a table whose holes are filled.
+
+    From lines to lines with the same separator all other cells stay as they are written.
+    """
+    sep, how = separator(table.path, table.reading), table.reading
+    tabs = ending_of(path).startswith(".tsv")
+    if table.rows is None or ending_of(path) not in TEXT or tabs != (sep == "\t"):
+        return frame_writer(filled, path, header=how.header)
+    cells = [list(row) for row in table.cells]
+    for k, name in enumerate(table.frame):
+        column, new = table.frame[name], filled[name]
+        holes = np.flatnonzero(column.isna() & new.notna())
+        if len(holes):
+            seen = np.flatnonzero(column.notna())
+            texts = [cells[i][k] for i in seen]
+            found = as_cells(new.iloc[holes], column.iloc[seen], texts, how.decimal, sep)
+            for i, cell in zip(holes, found, strict=True):
+                cells[i][k] = cell
+    head = (table.rows or [])[: int(how.header)]
+    text = "".join(sep.join(row) + table.line_end for row in (*head, *cells))
+    return _packed(text.encode(how.encoding), ending_of(path))
+
+
+def frame_writer(frame: pd.DataFrame, path: Path, *, header: bool = True) -> Writer:
+    """Return what writes a data frame in the format that the name of the file says."""
+    ending, index = ending_of(path), not isinstance(frame.index, pd.RangeIndex)
+    if ending in TEXT:
+        sep = "\t" if ending.startswith(".tsv") else ","
+        # Lines end in the same way on every system.
+        text = frame.to_csv(sep=sep, index=index, header=header, lineterminator="\n")
+        return _packed(text.encode(), ending)
+    if ending == ".parquet":
+        return lambda file: frame.to_parquet(file, index=index or None)
+    numbers = frame.select_dtypes(["number", "bool"])
+    lost = [name for name in frame if name not in numbers]
+    if not numbers.shape[1]:
+        raise CommandError(f"{path} can hold numbers only: write to {', '.join(FRAMES)}")
+    if lost:
+        say("note", f"not in {path}, which can hold numbers only: {first_ten(lost)}")
+    dtype = np.float32 if {*numbers.dtypes} == {np.dtype("f4")} else np.float64
+    X = numbers.to_numpy(dtype, na_value=np.nan)
+    return lambda file: np.save(file, X) if ending == ".npy" else np.savez(file, X=X)
+
+
+def _packed(content: bytes, ending: str) -> Writer:
+    """Return what writes bytes, packed where the ending says so, without the time of the day."""
+    packed = gzip.compress(content, mtime=0) if ending.endswith(".gz") else content
+    return lambda file: file.write(packed)

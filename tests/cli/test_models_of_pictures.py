@@ -42,7 +42,7 @@ def test_denoise_learns_once_and_applies_later(run, tmp_path, clean):
     pixels = saved(noisy(clean), "a.png")
     words = ("denoise", "a.png", "--sigma", 15, "--preset", "fast")
     said = ran(run, *words, "--model", "own", "--save-model", "m.skops")
-    assert "subspaces saved: m.skops" in said
+    assert "mixture of patches saved: m.skops" in said
     assert isinstance(load_model("m.skops"), SubspaceMixture)
     ran(run, *words, "--model", "m.skops", "-o", "again.png")
     np.testing.assert_array_equal(loaded("again.png"), loaded("a-denoised.png"))
@@ -73,7 +73,7 @@ def test_inpaint_learns_once_and_applies_later(run, tmp_path, clean):
     saved(255 * MASK, "mask.png")
     words = ("inpaint", "a.png", "--mask", "mask.png")
     said = ran(run, *words, "--save-model", "m.skops")
-    assert "subspaces saved: m.skops" in said
+    assert "mixture of patches saved: m.skops" in said
     ran(run, *words, "--model", "m.skops", "-o", "again.png")
     np.testing.assert_array_equal(loaded("again.png"), loaded("a-inpainted.png"))
     assert np.abs(loaded("again.png") - clean)[MASK].mean() < 3
@@ -94,12 +94,16 @@ def test_without_a_mask_nan_are_filled(run, tmp_path, clean):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("denoise", "a.png", "--save-model", "m.skops"), 1, "add --model own to learn"),
+        (("denoise", "a.png", "--save-model", "m.skops"), 1, "add --model own, which learns"),
         (("denoise", "a.png", "--model", "k.skops", "--save-model", "m.skops"), 1, "already"),
         (("denoise", "a.png", "--model", "none.skops"), 3, "does not exist"),
         (("denoise", "a.png", "--model", "a.png"), 3, "a.png is not"),
         (("denoise", "a.png", "--model", "flat.skops"), 1, "holds a MiCUSaL: need"),
-        (("denoise", "a.png", "--model", "own", "--noise", "correlated"), 1, "do not go together"),
+        (
+            ("denoise", "a.png", "--model", "own", "--noise", "correlated"),
+            1,
+            '--model with --noise "correlated"',
+        ),
         (
             ("denoise", "a.png", "b.png", "--model", "own", "--save-model", "m.skops"),
             1,

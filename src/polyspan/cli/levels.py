@@ -1,16 +1,23 @@
-"""How strong the noise is, as `--sigma` says: a number, one per channel, or a file with a map."""
+"""Levels of noise, as `--sigma` says and as `--std` writes: numbers, or a map of the pixels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import typer
 
-from polyspan.cli.errors import check_input, decoding, reading, unreadable
+from polyspan.cli import tiff
+from polyspan.cli.errors import unreadable
+from polyspan.cli.files import Writer, check_inputs, reading
+from polyspan.cli.options import TIFF
 from polyspan.cli.pictures import Picture, read_picture
+
+#: Formats of a map of expected errors.
+MAPS = (".npy", *TIFF, ".png")
 
 
 def read_levels(words: Sequence[str] | None) -> Path | list[float] | None:
@@ -56,12 +63,42 @@ def describe(levels: float | np.ndarray, picture: Picture) -> str:
 
 def _read_map(path: Path) -> np.ndarray:
     """Return the numbers in a picture or in a .npy file, as they are."""
-    check_input(path)
+    check_inputs(path)
     if path.suffix.lower() != ".npy":
         return read_picture(path, notes=False).pixels.astype(np.float64)
-    with reading(path), decoding(path):
+    with reading(path):
         # Without pickles, which could run code.
         found = np.load(path, allow_pickle=False)
         if found.dtype.kind not in "fiu":
             raise unreadable(f"{path} holds entries of the type {found.dtype}: need real numbers")
     return np.asarray(found, dtype=np.float64)
+
+
+def map_writer(errors: np.ndarray, picture: Picture, path: Path) -> tuple[Writer, str]:
+    """Return what writes errors in levels of the picture, and what is in the file in words.
+
+    A .png is for the eye: black is 0, white the largest error.
+    """
+    values = (errors * picture.max_level).astype(np.float32)
+    largest = float(values.max())
+
+    def write(file: IO[bytes]) -> None:
+        if path.suffix.lower() == ".npy":
+            np.save(file, values, allow_pickle=False)
+        elif path.suffix.lower() in TIFF:
+            n_colours = 0 if picture.channel_axis is None else values.shape[-1]
+            tiff.write_tiff(file, values, n_colours, {})
+        else:
+            _save_shades(values, largest, file)
+
+    said = f"expected error of {float(np.sqrt((values**2).mean())):.3g}{picture.unit}"
+    return write, f"{said}, at most {largest:.3g}{picture.unit}: {path}"
+
+
+def _save_shades(values: np.ndarray, largest: float, file: IO[bytes]) -> None:
+    from PIL import Image
+
+    # One shade for a pixel with channels: the mean of what is expected of their squares.
+    gray = values if values.ndim == 2 else np.sqrt((values**2).mean(axis=-1))
+    shades = np.rint(255 * gray / (largest or 1.0)).astype(np.uint8)
+    Image.fromarray(shades).save(file, format="PNG")

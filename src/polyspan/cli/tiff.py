@@ -1,7 +1,4 @@
-"""Pictures that Pillow cannot hold: PNG and TIFF with colours of 16 bits, TIFF with floats.
-
-Pillow would reduce them to 8 bits. imagecodecs reads and writes PNG here, and tifffile TIFF.
-"""
+"""TIFF files of 16 bits and floats, and stacks of pages, which Pillow would reduce to 8 bits."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -20,38 +17,6 @@ from polyspan.cli.errors import CommandError, unreadable
 _GRAY, _COLOUR = 1, 2
 ORIENTATION = 274  # the tag of EXIF and TIFF
 _KINDS = (np.uint8, np.uint16, np.float32, np.float64)
-
-
-def is_deep_png(image: Any) -> bool:
-    """Tell whether Pillow would reduce an open PNG to 8 bits: 16 bits of colours or with alpha."""
-    if image.format != "PNG" or image.mode not in ("LA", "RGB", "RGBA"):
-        return False
-    return any(str(tile[3]).endswith(";16B") for tile in image.tile)
-
-
-def read_deep_png(path: Path) -> np.ndarray:
-    """Return the pixels, (height, width, channels); raise ValueError if the file is damaged.
-
-    A transparent colour becomes an alpha channel. The size in the header is not checked here: the
-    caller has compared it with Pillow's limit.
-    """
-    codec = find_imagecodecs(path)
-    try:
-        return np.asarray(codec.png_decode(path.read_bytes()))
-    except codec.PngError as error:
-        raise ValueError(f"its pixels are damaged or cut off: {error}") from error
-
-
-def write_deep_png(pixels: np.ndarray, path: Path) -> None:
-    """Write uint16 pixels of two, three or four channels, without a colour profile."""
-    path.write_bytes(find_imagecodecs(path).png_encode(np.ascontiguousarray(pixels)))
-
-
-def find_imagecodecs(path: Path) -> Any:
-    """Import imagecodecs, which reads and writes deep PNG files."""
-    # It logs a message of libpng about every interlaced file, although it reads it correctly.
-    logging.getLogger("imagecodecs").setLevel(logging.ERROR)
-    return import_optional("imagecodecs", f"{path}: a PNG with colours of 16 bits", "or use .tif")
 
 
 def is_tiff(path: Path) -> bool:
@@ -142,20 +107,23 @@ def _check_size(path: Path, n_values: int) -> None:
 
 
 def write_tiff(
-    pixels: np.ndarray, n_colours: int, path: Path, icc_profile: bytes | None = None
+    file: IO[bytes], pixels: np.ndarray, n_colours: int, metadata: dict[str, Any]
 ) -> None:
     """Write pixels, of colours with the channels last; channels after these are transparency.
 
     Axes before the height and the width count the pages of a stack.
     """
-    n_channels = pixels.shape[-1] if n_colours else 1
-    find_tifffile(path).imwrite(
-        path,
+    n_clear = (pixels.shape[-1] - n_colours) if n_colours else 0
+    dpi = metadata.get("dpi")
+    find_tifffile(Path("the output")).imwrite(
+        file,
         pixels,
         photometric="rgb" if n_colours == 3 else "minisblack",
         planarconfig="contig" if n_colours else None,
-        extrasamples=["unassalpha"] * (n_channels - n_colours) if n_colours else [],
-        iccprofile=icc_profile,
+        extrasamples=["unassalpha"] * n_clear,
+        iccprofile=metadata.get("icc_profile"),
+        resolution=None if dpi is None else tuple(map(float, dpi)),
+        resolutionunit=None if dpi is None else "INCH",
         metadata=None,
     )
 
@@ -166,6 +134,6 @@ def find_tifffile(path: Path) -> Any:
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)
     return import_optional(
         "tifffile",
-        f"{path}: a TIFF with colours of 16 bits, or with floats,",
+        f"{path}: a TIFF with 16 bits, or with floats,",
         "or save the picture as .png",
     )

@@ -1,0 +1,182 @@
+"""Files that commands read and write: checked before the work, written whole or not at all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import polyspan
+from polyspan.base.files import atomic_write, check_target, same_file
+from polyspan.cli.console import report, standard_output
+from polyspan.cli.errors import Code, CommandError, unreadable
+from polyspan.cli.options import TABLES, Run
+
+#: Means the standard input and the standard output, for tables.
+STANDARD = Path("-")
+PIPE = "is a pipe or a device"
+#: Writes the content of a file.
+Writer = Callable[[IO[bytes]], object]
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending in small letters; .gz together with the one before."""
+    if path == STANDARD:
+        return ".csv"
+    last = path.suffix.lower()
+    return Path(path.stem).suffix.lower() + last if last == ".gz" else last
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into a message with its name.
+
+    Decoders raise errors of any kind (IndexError, TypeError, ZeroDivisionError), since they trust
+    the numbers in a file.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise unreadable(f"{path} does not exist") from error
+    except IsADirectoryError as error:
+        raise unreadable(f"{path} is a folder: give a file") from error
+    except OSError as error:
+        raise unreadable(f"cannot read {path}: {error.strerror or error}") from error
+    except (CommandError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        raise unreadable(f"cannot read {path}: {why}; it may be damaged") from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn file system errors during writing into errors of the command."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise CommandError(f"{path} exists already: --force replaces it", Code.EXISTS) from error
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror or error}"
+        raise CommandError(message, Code.UNWRITABLE) from error
+
+
+def check_inputs(*paths: Path | None) -> None:
+    """Raise an error where an input is missing, before anything is said about outputs.
+
+    A pipe with a name is refused: to open one that nobody writes to would never end.
+    """
+    for path in paths:
+        if path is None or path == STANDARD:
+            continue
+        with reading(path):
+            if path.is_dir():
+                raise IsADirectoryError
+            path.stat()
+        if not path.is_file():
+            raise unreadable(f"{path} {PIPE}: give a file, or for a table - and the standard input")
+
+
+def check_output(
+    path: Path | None,
+    *,
+    force: bool,
+    endings: tuple[str, ...] | None = None,
+    others: Mapping[str, Path | None],
+) -> None:
+    """Raise an error before the work where its output could not be written.
+
+    Parameters
+    ----------
+    path : Path or None
+    force : bool
+        Whether a file that is there may be replaced.
+    endings : tuple of str or None
+        Which of them the name must have.
+    others : mapping of str to Path
+        Inputs and outputs, by what they are, which may not be replaced.
+    """
+    if path is None:
+        return
+    if endings is not None and ending_of(path) not in endings:
+        raise CommandError(f"{path}: the name of an output must end in {', '.join(endings)}")
+    if path == STANDARD:
+        return
+    for what, other in others.items():
+        if other is not None and same_file(path, other):
+            raise CommandError(f"the output is the {what} itself, {other}: give it another name")
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        message = f"{path} {PIPE}, which would be replaced: give the name of a file"
+        raise CommandError(message, Code.UNWRITABLE)
+    with writing(path):
+        check_target(path, overwrite=force)
+
+
+def check_table_job(
+    data: Path, output: Path, model: Path | None, save_model: Path | None, *, force: bool
+) -> None:
+    """Check the files that all commands for tables have."""
+    check_inputs(data, model)
+    others = {"table": data, "model": model}
+    check_output(output, force=force, endings=TABLES, others=others)
+    check_output(save_model, force=force, others=others | {"table to write": output})
+
+
+def write_all(writers: Mapping[Path, Writer], *, force: bool) -> None:
+    """Write files; none gets its name before all of them are written."""
+    with ExitStack() as stack:
+        for path, write in writers.items():
+            if path == STANDARD:
+                continue
+            stack.enter_context(writing(path))
+            part = stack.enter_context(atomic_write(path, overwrite=force))
+            with part.open("wb") as file:
+                write(file)
+        if STANDARD in writers:
+            with standard_output():
+                writers[STANDARD](sys.stdout.buffer)
+
+
+def finish(
+    writers: Mapping[Path, Writer], lines: Iterable[str], run: Run, output: Path | None = None
+) -> None:
+    """Write all files, and then say what was done, on the standard error where output is -."""
+    write_all(writers, force=run.force)
+    if not run.quiet:
+        report(lines, aside=output == STANDARD)
+
+
+def load_model(path: Path, kind: str, learned: Mapping[str, Any]) -> Any:
+    """Read a model that --save-model wrote: an estimator, or a pipeline that ends in one.
+
+    Parameters
+    ----------
+    path : Path
+    kind : str
+        The name of its class.
+    learned : mapping
+        Values of options that say how to learn, by these; they are refused beside a model.
+    """
+    flags = [flag for flag, value in learned.items() if value]
+    if flags:
+        raise CommandError(f"--model has learned already: leave {', '.join(flags)} out")
+    from polyspan.storage.archive import ModelFileError
+
+    with reading(path):
+        try:
+            model = polyspan.load_model(path)
+        except ModelFileError as error:
+            raise unreadable(str(error)) from error
+    found = type(model[-1] if hasattr(model, "steps") else model).__name__
+    if found != kind:
+        raise CommandError(f"{path} holds a {found}: need a {kind}, as --save-model writes")
+    return model
+
+
+def model_writer(model: Any) -> Writer:
+    """Return what writes a model file."""
+    from polyspan.storage.models import model_bytes
+
+    return lambda file: file.write(model_bytes(model))
