@@ -20,7 +20,6 @@ from polyspan.base.arrays import (
     row_slices,
     rows_at_once,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.base.checks import refuse_missing, validate_samples
@@ -123,7 +122,7 @@ class LinearUnion(UnionPrediction):
                     about = chunk
                     if points is not None:
                         about = chunk - points[p, :] * (1.0 if scales is None else scales)
-                    residual = about - (about @ basis) @ transpose(basis)
+                    residual = about - (about @ basis) @ basis.mT
                     norms = xp.linalg.vector_norm(residual, axis=1)
                     distances[which, p] = norms if scales is None else norms / scales[:, 0]
         return distances
@@ -166,13 +165,13 @@ class LinearUnion(UnionPrediction):
             for p, own in enumerate(members):
                 basis, point = self.bases_[p, ...], self.anchors_[p, :]
                 about = xp.take(X, own, axis=0) - point
-                parts.append((about @ basis) @ transpose(basis) + point)
+                parts.append((about @ basis) @ basis.mT + point)
             return restore_order(members, parts)
         out = zeros(X.shape, self.bases_)
         for fits in own_fits(self, X):
             parts = []
             for p, own in enumerate(fits.members):
-                found = transpose(fits.coefficients[p]) @ transpose(self.bases_[p, ...])
+                found = fits.coefficients[p].mT @ self.bases_[p, ...].mT
                 found = found if fits.points is None else found + fits.points[p, :]
                 parts.append(fits.divided(found, own) + self.mean_)
             out[fits.which, :] = restore_order(fits.members, parts)
@@ -221,7 +220,7 @@ class LinearUnion(UnionPrediction):
 
     def _fitted(self, fit: MaskedFit, p: int) -> Array:
         """Return c_p + D_pθ of all rows, relative to the mean."""
-        found = transpose(fit.coefficients[0, p, ...]) @ transpose(self.bases_[p, ...])
+        found = fit.coefficients[0, p, ...].mT @ self.bases_[p, ...].mT
         return found if fit.points is None else found + fit.points[0, p, :]
 
     def _chunks(self, X: Array) -> Iterator[tuple[slice, Array, Array | None]]:

@@ -26,7 +26,6 @@ from polyspan.base.arrays import (
     row_slices,
     rows_at_once,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.data.missing import Holes
@@ -137,7 +136,7 @@ def half_residuals(model: LinearUnion, X: Array) -> Array:
     found = zeros((X.shape[0], model.bases_.shape[0]), model.bases_)
     for fit, scale in model._masked_fits(X):
         # What `predict` compares: the prior of filled-in entries is part of it.
-        gains = transpose(fit.gains[0, ...])
+        gains = fit.gains[0, ...].mT
         lost = xp.max(gains, axis=1, keepdims=True) - gains
         with np.errstate(over="ignore"):
             found[fit.which, :] = 0.5 * lost / fit.weights[:, None] / scale / scale
@@ -203,7 +202,7 @@ def own_coefficients(model: LinearUnion, X: Array) -> Array:
         return out
     if model._takes_missing or model._points() is None:
         for fits in own_fits(model, X):
-            parts = [transpose(theirs) for theirs in fits.coefficients]
+            parts = [theirs.mT for theirs in fits.coefficients]
             out[fits.which, :] = fits.divided(restore_order(fits.members, parts))
         return out
     for which in row_slices(X.shape[0], rows_at_once(X, n_subspaces * s)):

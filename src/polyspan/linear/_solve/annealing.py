@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyspan.base.arrays import Array, moved_to, namespace, transpose
+from polyspan.base.arrays import Array, moved_to, namespace
 from polyspan.linear._solve.problem import Monitor, Problem
 from polyspan.linear._solve.shape import Linear
 
@@ -36,7 +36,7 @@ def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array, Array
         bases = single.shape.step(bases, sums, weights)
     _, sums = single.assign(bases, with_products=True, keep=False)
     assert sums.products is not None
-    inside = transpose(bases[0, 0, ...]) @ sums.products[0, 0, ...]
+    inside = bases[0, 0, ...].mT @ sums.products[0, 0, ...]
     total, n = problem.total, problem.n_samples
     if sums.squares is not None:  # some samples take no part
         total, n = float(sums.squares[0]), float(xp.sum(sums.counts))
@@ -44,7 +44,7 @@ def pooled_residual(problem: Problem, start: Array) -> tuple[float, Array, Array
     if problem.shape.dims is None:
         return residual, xp.linalg.eigvalsh(inside), bases[0, 0, ...]
     # Subspaces of lower dimension have the first columns: the leading directions.
-    ritz, vectors = xp.linalg.eigh((inside + transpose(inside)) / 2.0)
+    ritz, vectors = xp.linalg.eigh((inside + inside.mT) / 2.0)
     return residual, ritz, bases[0, 0, ...] @ xp.flip(vectors, axis=1)
 
 

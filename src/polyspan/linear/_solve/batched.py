@@ -27,7 +27,6 @@ from polyspan.base.arrays import (
     namespace,
     rows_at_once,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.data.rows import ArrayRows
@@ -93,12 +92,12 @@ class Batch:
         """
         xp = namespace(frames)
         P, R, L, c, m = frames.shape
-        projections = xp.reshape(frames, (P, R * L * c, m)) @ transpose(self.X)
+        projections = xp.reshape(frames, (P, R * L * c, m)) @ self.X.mT
         projections = xp.reshape(projections, (P, R, L, c, self.X.shape[1]))
         if not self.affine:
             return projections, energies(projections)
         bases, points = frames[..., :-1, :], frames[..., -1:, :]
-        projections[..., :-1, :] -= bases @ transpose(points)
+        projections[..., :-1, :] -= bases @ points.mT
         lifted = 2.0 * projections[..., -1, :] - xp.sum(points * points, axis=-1)
         projections[..., -1, :] = 1.0
         return projections, energies(projections[..., :-1, :]) + lifted
@@ -108,7 +107,7 @@ class Batch:
         if self.affine or not self.weights.closeness:
             return None
         wide = _runs_wide(frames)
-        return wide @ transpose(wide)
+        return wide @ wide.mT
 
     def hard_step(
         self, frames: Array, projections: Array, labels: Array, gram: Array | None
@@ -121,7 +120,7 @@ class Batch:
         products, sums = zeros(frames.shape, frames), zeros(frames.shape[:-1], frames)
         for p in range(P):
             sums[p, ...], own = gathered_sums(self.X[p, ...], projections[p, ...], labels[p, ...])
-            products[p, ...] = transpose(own)
+            products[p, ...] = own.mT
         return self._step(frames, products, sums, gram)
 
     def soft_step(
@@ -149,7 +148,7 @@ class Batch:
             return frames
         if weights.closeness and L > 1:
             wide = _runs_wide(frames)
-            gram = wide @ transpose(wide) if gram is None else gram
+            gram = wide @ wide.mT if gram is None else gram
             gradient = xp.reshape(products, wide.shape)
             gradient = gradient if weights.fit == 1.0 else weights.fit * gradient
             gradient = gradient + (weights.closeness * gram) @ wide
@@ -179,11 +178,11 @@ class Batch:
             counts=sums[..., -1],
             energy=None,  # a step needs none
             coefficients=sums[..., :-1],
-            products=transpose(products[..., :-1, :]),
+            products=products[..., :-1, :].mT,
             totals=products[..., -1, :],
         )
         stepped = self._shape(R).step(_runs_as_columns(frames), gathered, self.weights)
-        return xp.reshape(transpose(stepped), frames.shape)
+        return xp.reshape(stepped.mT, frames.shape)
 
     def _shape(self, n_starts: int) -> Affine:
         """Return the shape of affine subspaces, with the unit of every run."""
@@ -223,7 +222,7 @@ def _runs_wide(frames: Array) -> Array:
 def _runs_as_columns(frames: Array) -> Array:
     """Return frames as the solvers of single problems hold them: (P * R, L, m, c)."""
     P, R, L, c, m = frames.shape
-    return transpose(namespace(frames).reshape(frames, (P * R, L, c, m)))
+    return namespace(frames).reshape(frames, (P * R, L, c, m)).mT
 
 
 def nearest(batch: Batch, frames: Array) -> tuple[Array, Array, Array]:
@@ -248,7 +247,7 @@ def affine_labels(batch: Batch, frames: Array) -> tuple[Array, Array]:
     for p in range(frames.shape[2]):
         basis = frames[:, 0, p, :-1, :]
         residual = batch.X - frames[:, 0, p, -1:, :]
-        residual -= (residual @ transpose(basis)) @ basis
+        residual -= (residual @ basis.mT) @ basis
         squares.append(xp.vecdot(residual, residual))
     every = xp.stack(squares, axis=1)
     residual = float64_sum(xp.min(every, axis=1), axis=1)[:, None]
@@ -281,9 +280,9 @@ def fit_pooled(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
     residual = batch.total - float64_sum(gains, axis=(1, 2, 3))
     residual = xp.maximum(residual, xp.zeros_like(residual))
     if batch.dims is None:
-        return bases, residual, xp.linalg.eigvalsh(own @ transpose(own))
-    ritz, vectors = xp.linalg.eigh(own @ transpose(own))
-    return xp.flip(transpose(vectors), axis=1) @ bases, residual, ritz
+        return bases, residual, xp.linalg.eigvalsh(own @ own.mT)
+    ritz, vectors = xp.linalg.eigh(own @ own.mT)
+    return xp.flip(vectors.mT, axis=1) @ bases, residual, ritz
 
 
 def anneal_batch(batch: Batch, frames: Array, units: Array, schedule: Sequence[float]) -> Array:

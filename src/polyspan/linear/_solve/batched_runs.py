@@ -19,7 +19,6 @@ from polyspan.base.arrays import (
     namespace,
     one_hot,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.geometry.bases import near_copies
@@ -142,7 +141,7 @@ def _refilled(batch: Batch, runs: Runs, rules: Rules) -> Runs:
         p, value = k // n_starts, float(runs.objective[k])
         labels = nearest(batch.take(np.array([p])), runs.frames[k : k + 1, None, ...])[0]
         reached = Solution(
-            frames=transpose(runs.frames[k, ...]),
+            frames=runs.frames[k, ...].mT,
             labels=labels[0, 0, :],
             counts=runs.counts[k, :],
             objective=value,
@@ -152,7 +151,7 @@ def _refilled(batch: Batch, runs: Runs, rules: Rules) -> Runs:
             stopped="converged",
         )
         found = refill_empty(batch.problem(p), reached, rules)
-        runs.frames[k, ...], runs.counts[k, :] = transpose(found.frames), found.counts
+        runs.frames[k, ...], runs.counts[k, :] = found.frames.mT, found.counts
         runs.objective[k], runs.n_iter[k] = found.objective, found.n_iter
         runs.converged[k] = found.stopped == "converged"
     return runs
@@ -185,11 +184,11 @@ def restart_from_pooled(
     above = np.flatnonzero(~(best.objective <= value * (1 + 1e-9)))
     if not len(above):
         return best
-    bases = transpose(namespace(pooled).take(pooled, moved_to(above, pooled), axis=0))
+    bases = namespace(pooled).take(pooled, moved_to(above, pooled), axis=0).mT
     copies = near_copies(bases, best.frames.shape[1], batch.dims)
     if batch.affine:
         copies = join(copies, zeros(copies.shape[:-1], copies))
-    found = learn(batch.take(above), transpose(copies)[:, None, ...], rules, max_bytes)
+    found = learn(batch.take(above), copies.mT[:, None, ...], rules, max_bytes)
     order = np.arange(len(value))
     order[above] = len(value) + np.arange(len(above))
     return Runs.joined([best, found]).take(order)

@@ -18,7 +18,6 @@ from polyspan.base.arrays import (
     row_slices,
     sum_of_squares,
     top_eigenvectors,
-    transpose,
     zeros,
 )
 from polyspan.base.checks import warn_unconverged
@@ -77,7 +76,7 @@ class MemberRows:
         """Return the scatter of the members about a point."""
         total = 0.0
         for part in self.rows(p, point):
-            total = total + transpose(part) @ part
+            total = total + part.mT @ part
         return total
 
     def _member_chunks(self, p: int) -> Any:
@@ -128,7 +127,7 @@ class MemberMoments:
         step, total = point - self.about[p, :], self.moments.totals[p, :]
         cross = total[:, None] * step
         outer = step[:, None] * step
-        return scatter - cross - transpose(cross) + self.moments.mass[p] * outer
+        return scatter - cross - cross.mT + self.moments.mass[p] * outer
 
 
 #: Members, by what is known of them.
@@ -181,7 +180,7 @@ def residual_block(
     members, total = MemberRows(complete, weights, labels), 0.0
     for p in range(bases.shape[0]):
         for rows in members.rows(p, None if points is None else points[p, :]):
-            residual = rows - (rows @ bases[p, ...]) @ transpose(bases[p, ...])
+            residual = rows - (rows @ bases[p, ...]) @ bases[p, ...].mT
             total += sum_of_squares(residual)
     return total, None
 
@@ -232,12 +231,12 @@ def exact_basis(
         return old
     if isinstance(members, MemberRows) and n_columns < m and point_term is None:
         factor = _thin_factor(members.rows(p, point), others, weights)
-        values, vectors = _top_of_gram(factor @ transpose(factor), factor @ old)
-        return _complete(values, transpose(factor) @ vectors, old)
+        values, vectors = _top_of_gram(factor @ factor.mT, factor @ old)
+        return _complete(values, factor.mT @ vectors, old)
     if isinstance(members, MemberMoments) or m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
         matrix = weights.fit * members.scatter(p, point)
         for other in others:
-            matrix = matrix + weights.closeness * (other @ transpose(other))
+            matrix = matrix + weights.closeness * (other @ other.mT)
         if point_term is not None:
             matrix = matrix + point_term(identity(m, bases))
         return top_eigenvectors(matrix, s)[1]
@@ -246,7 +245,7 @@ def exact_basis(
 
 def _thin_factor(rows: list[Array], others: list[Array], weights: ObjectiveWeights) -> Array:
     """Return F of A_l = FᵀF, one row for each member and each column of the other bases."""
-    parts = [transpose(weights.closeness**0.5 * other) for other in others]
+    parts = [(weights.closeness**0.5 * other).mT for other in others]
     parts += [part if weights.fit == 1.0 else weights.fit**0.5 * part for part in rows]
     return namespace(parts[0]).concat(parts, axis=0)
 
@@ -264,9 +263,9 @@ def _by_products(
     def apply(block: Array) -> Array:
         product = 0.0 * block if point_term is None else point_term(block)
         for part in rows:
-            product = product + weights.fit * (transpose(part) @ (part @ block))
+            product = product + weights.fit * (part.mT @ (part @ block))
         for other in others:
-            product = product + weights.closeness * (other @ (transpose(other) @ block))
+            product = product + weights.closeness * (other @ (other.mT @ block))
         return product
 
     found = leading_subspace(apply, old, max_cycles=MAX_CYCLES)

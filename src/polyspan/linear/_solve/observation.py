@@ -23,7 +23,6 @@ from polyspan.base.arrays import (
     namespace,
     row_slices,
     rows_at_once,
-    transpose,
     unfilled,
 )
 from polyspan.data.measure import RowMap
@@ -119,7 +118,7 @@ class Stacked:
         """
         xp = namespace(bases)
         starts, n_subspaces, m, s = bases.shape
-        matrix = xp.reshape(transpose(bases), (starts * n_subspaces * s, m))
+        matrix = xp.reshape(bases.mT, (starts * n_subspaces * s, m))
         shift = None if offset is None else matrix @ offset
         shape = (starts, n_subspaces, m, s)
         if points is None:
@@ -139,9 +138,9 @@ def project(chunk: Array, stacked: Stacked) -> Array:
         # In single precision a CPU multiplies the other way round a sixth to a third faster,
         # which is more than turning the result costs.
         projections = unfilled((stacked.matrix.shape[0], chunk.shape[0]), chunk)
-        projections[...] = transpose(chunk @ transpose(stacked.matrix))
+        projections[...] = (chunk @ stacked.matrix.mT).mT
     else:
-        projections = stacked.matrix @ transpose(chunk)
+        projections = stacked.matrix @ chunk.mT
     if stacked.shift is not None:
         projections -= stacked.shift[:, None]
     return namespace(chunk).reshape(projections, (starts, n_subspaces, s, chunk.shape[0]))
@@ -197,7 +196,7 @@ class CompleteBlock:
             coefficients = project(chunk, stacked)
             gains = energies(coefficients)
             if stacked.points is not None and stacked.lift is not None:
-                lifted = stacked.points @ transpose(chunk) - stacked.lift[:, None]
+                lifted = stacked.points @ chunk.mT - stacked.lift[:, None]
                 gains = gains + namespace(chunk).reshape(lifted, gains.shape)
             yield CompleteFit(self, which, chunk, coefficients, gains, points is not None)
 
@@ -226,7 +225,7 @@ class CompleteBlock:
         for fit in self.fits(bases[None, ...], None):
             own = labels[fit.which][None, None, :]
             parts.append(xp.take_along_axis(fit.coefficients[0, ...], own, axis=0)[0, ...])
-        return transpose(xp.concat(parts, axis=1))
+        return xp.concat(parts, axis=1).mT
 
     def completed(
         self, bases: Array, points: Array | None, labels: Array

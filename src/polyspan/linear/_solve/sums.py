@@ -19,7 +19,6 @@ from polyspan.base.arrays import (
     moved_to,
     namespace,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.data.rows import Addable
@@ -112,7 +111,7 @@ def assign_block(
         if leverage is None:
             labels, gains = xp.argmax(fit.gains, axis=1), xp.max(fit.gains, axis=1)
         else:
-            before = transpose(membership[fit.which, :])
+            before = membership[fit.which, :].mT
             members = member_mask(before, bases.shape[1], frames.dtype)
             residuals = leverage.residuals(fit, members)
             labels = xp.argmin(residuals, axis=1)
@@ -133,7 +132,7 @@ def assign_block(
         total = sums if total is None else total + sums
     assert total is not None
     labels = parts[0] if len(parts) == 1 else xp.concat(parts, axis=-1)
-    return total.centred(block.offset), transpose(labels)
+    return total.centred(block.offset), labels.mT
 
 
 def soft_assign_block(
@@ -267,7 +266,7 @@ def weighted_sums(chunk: Array, projections: Array, weights: Array) -> tuple[Arr
     own = projections * weights[:, :, None, :]
     products = xp.reshape(own, (starts * n_subspaces * s, n)) @ chunk
     products = xp.reshape(products, (starts, n_subspaces, s, chunk.shape[1]))
-    return xp.sum(own, axis=3), transpose(products)
+    return xp.sum(own, axis=3), products.mT
 
 
 def gathered_sums(
@@ -285,7 +284,7 @@ def gathered_sums(
                 theirs = theirs * xp.take(weights[r % weights.shape[0], :], members)
             coefficients[r, p, :] = xp.sum(theirs, axis=1)
             products[r, p, ...] = theirs @ xp.take(chunk, members, axis=0)
-    return coefficients, transpose(products)
+    return coefficients, products.mT
 
 
 def sorted_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array, Array]:
@@ -299,7 +298,7 @@ def sorted_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array,
     counts = to_numpy(xp.sum(members, axis=2)).astype(int)
     for r in range(starts):
         # One product for all clusters: each launch costs more than the few numbers summed.
-        coefficients[r, ...] = members[r, ...] @ transpose(own[r, ...])
+        coefficients[r, ...] = members[r, ...] @ own[r, ...].mT
         order = xp.argsort(labels[r, :])
         rows, theirs = xp.take(chunk, order, axis=0), xp.take(own[r, ...], order, axis=1)
         begin = 0
@@ -307,7 +306,7 @@ def sorted_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array,
             here = slice(begin, begin + count)
             begin = here.stop
             products[r, p, ...] = theirs[:, here] @ rows[here, :]
-    return coefficients, transpose(products)
+    return coefficients, products.mT
 
 
 def member_mask(labels: Array, n_subspaces: int, dtype: Any) -> Array:

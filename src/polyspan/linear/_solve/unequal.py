@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from polyspan.base.arrays import Array, float64_sum, moved_to, namespace, to_numpy, transpose
+from polyspan.base.arrays import Array, float64_sum, moved_to, namespace, to_numpy
 from polyspan.geometry.bases import zero_padded
 from polyspan.linear._solve.alternation import Rules, alternate
 from polyspan.linear._solve.annealing import anneal
@@ -206,8 +206,8 @@ def _leading(problem: Problem, frames: Array, labels: Any) -> _Clusters:
     products = sums.products
     if points is not None:
         products = products - points[..., None] * sums.coefficients[..., None, :]
-    inside = transpose(bases) @ products
-    values, vectors = xp.linalg.eigh((inside + transpose(inside)) / 2.0)
+    inside = bases.mT @ products
+    values, vectors = xp.linalg.eigh((inside + inside.mT) / 2.0)
     return _Clusters(
         join(bases @ xp.flip(vectors, axis=-1), points), xp.flip(xp.clip(values, 0.0), axis=-1)
     )
@@ -224,7 +224,7 @@ def member_sums_block(
     fits, kept = trimmed_fits(block, bases, points, trim)
     total = None
     for fit in fits:
-        own = transpose(labels[fit.which, :])
+        own = labels[fit.which, :].mT
         weights = fit.sample_weights if kept is None else kept[:, fit.which]
         members = weighted(member_mask(own, bases.shape[1], frames.dtype), weights, axis=1)
         energy = float64_sum(members * fit.gains, axis=(1, 2))
