@@ -18,10 +18,10 @@ from polyspan.graphs.edges import (
     all_angles,
     local_scaling,
     nearest_angles,
+    nearest_distances,
     overlap,
     symmetric_affinity,
 )
-from polyspan.graphs.nearest import nearest_distances
 from polyspan.graphs.spectra import Graph, leading_spectrum
 
 #: Ranks of the subspace graphs, in multiples of the number of clusters.
