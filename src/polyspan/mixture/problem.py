@@ -17,12 +17,11 @@ from polyspan.base.arrays import (
 )
 from polyspan.base.checks import check_columns_observed
 from polyspan.data.missing import find_patterns, observed_mean
-from polyspan.mixture._solve.complete import CompleteSamples
+from polyspan.mixture._solve.complete import ONCE, CompleteSamples, RowWeights
 from polyspan.mixture._solve.em import Samples
 from polyspan.mixture._solve.grouped import GroupedSamples
 from polyspan.mixture._solve.masked import MaskedSamples
 from polyspan.mixture._solve.noise import NoiseRule
-from polyspan.mixture._solve.row_weights import ONCE, RowWeights
 
 # Up to this many features, EM with m×m covariances and their eigenvectors is the faster form.
 DENSE_FEATURES = 512
