@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from polyspan.base.arrays import Array, moved_to, namespace, restore_order, to_numpy
 from polyspan.base.checks import check_extent, check_header, lowest_finite, warn_user
 from polyspan.base.progress import FitProgress
-from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
 from polyspan.data.weights import check_weights, keep_without_weight, source_weights
+from polyspan.data.working import measure_block
 from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel.functions import check_kernel_matrix

@@ -34,8 +34,7 @@ from polyspan.base.arrays import (
     zeros,
 )
 from polyspan.base.progress import Monitor
-from polyspan.data.measure import measure_block
-from polyspan.data.working import Working
+from polyspan.data.working import Working, measure_block
 from polyspan.geometry.distances import distances_between
 from polyspan.geometry.matrices import leading_eigen
 from polyspan.kernel._solve.alternation import KernelSolution
@@ -49,10 +48,10 @@ from polyspan.linear._solve.alternation import (
     Rules,
     Solution,
     alternate,
+    refill_empty,
     update_exactly,
 )
 from polyspan.linear._solve.problem import Problem, prepare, prepare_source
-from polyspan.linear._solve.refilling import refill_empty
 
 # Eigenvalues of the landmarks' kernel matrix below this fraction of the largest are rounding.
 RANK_TOL = 1e-12

@@ -12,7 +12,7 @@ from polyspan.base.checks import refuse_lazy, warn_user
 from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
 from polyspan.data.sliced import row_source
 from polyspan.geometry.dimension import check_neighbours
-from polyspan.linear._solve.alternation import Needs, Rules, Solution
+from polyspan.linear._solve.alternation import Needs, Rules, Solution, monitor_of_start
 from polyspan.linear._solve.merging import (
     AdaptiveRules,
     AdaptiveSolution,
@@ -20,7 +20,6 @@ from polyspan.linear._solve.merging import (
     most_frequent_size,
 )
 from polyspan.linear._solve.problem import Monitor, Problem
-from polyspan.linear._solve.refilling import monitor_of_start
 from polyspan.linear.fitting import learn_union, warn_about
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.options import CONSTRAINTS, in_words, n_kept, plan_of

@@ -19,11 +19,10 @@ from polyspan.base.arrays import (
 )
 from polyspan.data.working import Working, span_of
 from polyspan.geometry.bases import draw_bases, zero_padded
-from polyspan.linear._solve.annealing import temperatures
+from polyspan.linear._solve.annealing import annealed_starts, temperatures
 from polyspan.linear._solve.batched import Batch, affine_labels, anneal_batch, fit_pooled, nearest
 from polyspan.linear._solve.batched_runs import Runs, best_of, learn, restart_from_pooled
 from polyspan.linear._solve.shape import join
-from polyspan.linear._solve.unequal import annealed_starts
 from polyspan.linear.options import Plan
 from polyspan.linear.starts import (
     checked_start,

@@ -26,8 +26,8 @@ from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
 from polyspan.geometry.distances import closeness
 from polyspan.linear._solve.alternation import Solution
+from polyspan.linear._solve.alternation import learn as learn_by_alternation
 from polyspan.linear._solve.problem import Problem
-from polyspan.linear._solve.refilling import learn as learn_by_alternation
 from polyspan.linear._solve.shape import join
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.looking import noise_variance

@@ -12,7 +12,7 @@ from polyspan.base.checks import check_subspace_dim, warn_user
 from polyspan.base.private_sklearn import Interval, StrOptions
 from polyspan.geometry.bases import Dims
 from polyspan.linear._solve.alternation import NEEDS, Needs, Rules
-from polyspan.linear._solve.unequal import levels
+from polyspan.linear._solve.annealing import levels
 from polyspan.linear.reading import Data
 
 # Most starts, temperatures, sweeps and iterations. More are a mistake, or a forged file whose first

@@ -16,12 +16,11 @@ from polyspan.base.checks import (
     validate_samples,
     warn_left_out,
 )
-from polyspan.data.measure import Extent, measure_block
 from polyspan.data.missing import Holes
 from polyspan.data.rows import Source
 from polyspan.data.sliced import mapped_rows, row_source
 from polyspan.data.weights import check_weights, keep_without_weight, source_weights
-from polyspan.data.working import Working
+from polyspan.data.working import Extent, Working, measure_block
 from polyspan.geometry.bases import Dims
 from polyspan.linear._solve.alternation import Needs
 from polyspan.linear._solve.problem import Problem, prepare, prepare_source

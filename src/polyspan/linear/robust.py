@@ -10,9 +10,8 @@ from sklearn.base import ClusterMixin
 
 from polyspan.base.arrays import Array
 from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
-from polyspan.linear._solve.alternation import Solution
+from polyspan.linear._solve.alternation import Solution, monitor_of_start
 from polyspan.linear._solve.problem import Monitor, Problem
-from polyspan.linear._solve.refilling import monitor_of_start
 from polyspan.linear.fitting import learn_union, warn_about
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.options import CONSTRAINTS, MOST_SWEEPS, check_plan, needs_of, sized_plan

@@ -38,11 +38,16 @@ from polyspan.geometry.bases import (
     zero_padded,
 )
 from polyspan.linear._solve.alternation import Solution
-from polyspan.linear._solve.annealing import anneal, pooled_residual, temperatures
+from polyspan.linear._solve.alternation import learn as learn_by_alternation
+from polyspan.linear._solve.annealing import (
+    anneal,
+    annealed_starts,
+    pooled_residual,
+    temperatures,
+    units_of_levels,
+)
 from polyspan.linear._solve.problem import Problem
-from polyspan.linear._solve.refilling import learn as learn_by_alternation
 from polyspan.linear._solve.shape import join, with_columns
-from polyspan.linear._solve.unequal import annealed_starts, units_of_levels
 from polyspan.linear.options import Plan
 from polyspan.linear.reading import Data
 

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 from polyspan import RobustMiCUSaL
 from polyspan.baselines import KGROUSE
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
-from polyspan.linear._solve.grouse import GrouseRules, closeness_step, learn_by_grouse
-from polyspan.linear._solve.grouse_sweep import sweep
+from polyspan.linear._solve.grouse import GrouseRules, closeness_step, learn_by_grouse, sweep
 from polyspan.linear._solve.problem import prepare
 
 

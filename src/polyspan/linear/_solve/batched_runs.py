@@ -22,9 +22,8 @@ from polyspan.base.arrays import (
     zeros,
 )
 from polyspan.geometry.bases import near_copies
-from polyspan.linear._solve.alternation import Rules, Solution
+from polyspan.linear._solve.alternation import Rules, Solution, refill_empty
 from polyspan.linear._solve.batched import Batch, nearest
-from polyspan.linear._solve.refilling import refill_empty
 from polyspan.linear._solve.shape import join
 
 # Moving data costs about a tenth of an iteration, and more launches: it pays once this fraction of

@@ -25,7 +25,7 @@ from polyspan.base.arrays import (
     rows_at_once,
     unfilled,
 )
-from polyspan.data.measure import RowMap
+from polyspan.data.working import RowMap
 from polyspan.linear._solve.sums import (
     member_mask,
     member_sums,

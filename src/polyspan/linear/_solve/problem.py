@@ -25,9 +25,16 @@ from polyspan.base.arrays import (
     rows_at_once,
     zeros,
 )
-from polyspan.data.measure import Extent, RowMap
 from polyspan.data.rows import ArrayRows, BlockRows, PerRow, Rows, Source
-from polyspan.data.working import HEAVY_MEAN, Working, scale_and_mean, span_of, working_lam
+from polyspan.data.working import (
+    HEAVY_MEAN,
+    Extent,
+    RowMap,
+    Working,
+    scale_and_mean,
+    span_of,
+    working_lam,
+)
 from polyspan.geometry.bases import Dims
 from polyspan.linear._solve.leave_one_out import Leverage, coefficient_scatter_block
 from polyspan.linear._solve.observation import CompleteBlock, Observation, as_row
