@@ -25,7 +25,7 @@ from polyspan.base.progress import FitProgress
 from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
 from polyspan.geometry.distances import closeness
-from polyspan.linear._solve.alternation import Solution
+from polyspan.linear._solve.alternation import Learn, Solution
 from polyspan.linear._solve.alternation import learn as learn_by_alternation
 from polyspan.linear._solve.problem import Problem
 from polyspan.linear._solve.shape import join
@@ -34,7 +34,6 @@ from polyspan.linear.looking import noise_variance
 from polyspan.linear.options import Plan
 from polyspan.linear.reading import Data
 from polyspan.linear.starts import (
-    Learn,
     draw_starts,
     fitted_attributes,
     given_start,

@@ -37,7 +37,7 @@ from polyspan.geometry.bases import (
     orthonormalise,
     zero_padded,
 )
-from polyspan.linear._solve.alternation import Solution
+from polyspan.linear._solve.alternation import Learn, Solution
 from polyspan.linear._solve.alternation import learn as learn_by_alternation
 from polyspan.linear._solve.annealing import (
     anneal,
@@ -55,9 +55,6 @@ from polyspan.linear.reading import Data
 MOST_CANDIDATES = 4096
 # Starts share one product while all their projections fit in this many bytes.
 GROUP_BYTES = 8 << 20
-
-#: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
-Learn = Callable[..., list[Solution]]
 
 
 def draw_starts(

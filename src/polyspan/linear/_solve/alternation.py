@@ -5,6 +5,7 @@ Subspaces that are empty at the end get the worst represented samples, and the a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,38 +17,11 @@ from polyspan.linear._solve.problem import Monitor, Problem
 from polyspan.linear._solve.sums import Sums
 from polyspan.linear._solve.trimming import kept_weights
 
+#: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
+Learn = Callable[..., list["Solution"]]
+
 # Iterations without a better assignment after which leave-one-out residuals are given up.
 PATIENCE = 10
-# Up to this many features workers send a dense scatter matrix of every subspace.
-DENSE_FEATURES = 1024
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a solver needs of the rows and of the subspaces."""
-
-    all_samples: bool = False
-    """All samples in memory, as an array."""
-    max_features_out_of_core: float = float("inf")
-    """Largest number of features if the rows are not all in memory."""
-    streams: bool = True
-    """Whether sums over past samples are enough."""
-    linear_only: bool = False
-    """Linear subspaces and plain residuals."""
-    equal_samples: bool = False
-    """Every sample counts once: no weights, and none trimmed."""
-    one_dimension: bool = False
-    """Subspaces that all have the same dimension."""
-
-
-#: Needs of each solver. Exact updates of rows that are not all in memory use dense scatters.
-NEEDS = {
-    "power": Needs(),
-    "exact": Needs(max_features_out_of_core=DENSE_FEATURES, streams=False),
-    "grouse": Needs(
-        all_samples=True, streams=False, linear_only=True, equal_samples=True, one_dimension=True
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -215,9 +189,23 @@ def learn(
     solutions = alternate(problem, frames, rules, monitor=monitor)
     for k, solution in enumerate(solutions):
         if bool(namespace(frames).any(solution.counts == 0)):
-            own_monitor = None if monitor is None else monitor_of_start(monitor, k)
+            own_monitor = monitor and monitor_of_start(monitor, k)
             solutions[k] = refill_empty(problem, solution, rules, monitor=own_monitor)
     return solutions
+
+
+def one_by_one(learn_one: Callable[..., Solution]) -> Learn:
+    """Return a hard phase that takes one start after the other."""
+
+    def learn_all(
+        problem: Problem, frames: Array, *, monitor: Monitor | None = None
+    ) -> list[Solution]:
+        return [
+            learn_one(problem, start, monitor=monitor and monitor_of_start(monitor, k))
+            for k, start in enumerate(frames)
+        ]
+
+    return learn_all
 
 
 def monitor_of_start(monitor: Monitor, by: int) -> Monitor:

@@ -8,7 +8,6 @@ rank-one step, so that the sweep is sequential by nature and gains nothing from 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -16,21 +15,9 @@ import numpy as np
 
 from polyspan.base.arrays import Array
 from polyspan.data.rows import ArrayRows
-from polyspan.linear._solve.alternation import Solution
+from polyspan.linear._solve.alternation import Rules, Solution
 from polyspan.linear._solve.masked import MaskedBlock
 from polyspan.linear._solve.problem import Monitor, Problem
-
-
-@dataclass(frozen=True)
-class GrouseRules:
-    """The step size η, divided by t in the t-th sweep, and the numbers of iterations."""
-
-    step_size: float
-    n_sweeps: int
-    max_iter: int
-    tol: float
-    weighted: bool = True
-    """Whether samples with few observed entries take longer steps, m/|Ω_i| times as long."""
 
 
 def closeness_step(basis: Array, others: Array, step: float) -> Array:
@@ -52,7 +39,14 @@ def closeness_step(basis: Array, others: Array, step: float) -> Array:
 
 
 def learn_by_grouse(
-    problem: Problem, bases: Array, rules: GrouseRules, *, monitor: Monitor | None = None
+    problem: Problem,
+    bases: Array,
+    rules: Rules,
+    *,
+    step_size: float,
+    n_sweeps: int,
+    weighted: bool = True,
+    monitor: Monitor | None = None,
 ) -> Solution:
     """Run Algorithm 3 from one start.
 
@@ -61,6 +55,12 @@ def learn_by_grouse(
     Parameters
     ----------
     bases : array of shape (n_subspaces, n_features, subspace_dim)
+    step_size : float
+        η, divided by t in the t-th sweep.
+    n_sweeps : int
+        Number of sweeps between two assignments.
+    weighted : bool, default=True
+        Whether samples with few observed entries take longer steps, m/|Ω_i| times as long.
     """
     bases = np.array(bases, dtype=np.float64)
     assert isinstance(problem.rows, ArrayRows)
@@ -70,8 +70,8 @@ def learn_by_grouse(
     # Without the closeness term (λ=∞, k-GROUSE) the step size is that of the data alone.
     no_closeness = math.isinf(problem.lam)
     weight = 1.0 if no_closeness else problem.lam
-    steps = np.full(len(values), weight * rules.step_size)
-    if rules.weighted:
+    steps = np.full(len(values), weight * step_size)
+    if weighted:
         steps *= np.asarray(block.weights, dtype=np.float64)
     history: list[float] = []
     stopped = "max_iter"
@@ -88,9 +88,9 @@ def learn_by_grouse(
             members = np.flatnonzero(labels[:, 0] == p)
             others = np.delete(bases, p, axis=0).transpose(1, 0, 2).reshape(bases.shape[1], -1)
             basis = bases[p].copy()
-            for t in range(1, rules.n_sweeps + 1):
+            for t in range(1, n_sweeps + 1):
                 if not no_closeness:
-                    basis = closeness_step(basis, others, rules.step_size / t)
+                    basis = closeness_step(basis, others, step_size / t)
                 columns = np.ascontiguousarray(basis.T)
                 sweep(columns, values, block.missing, members, steps / t)
                 basis = columns.T
