@@ -168,13 +168,13 @@ class LinearUnion(UnionPrediction):
                 parts.append((about @ basis) @ basis.mT + point)
             return restore_order(members, parts)
         out = zeros(X.shape, self.bases_)
-        for fits in own_fits(self, X):
-            parts = []
-            for p, own in enumerate(fits.members):
-                found = fits.coefficients[p].mT @ self.bases_[p, ...].mT
-                found = found if fits.points is None else found + fits.points[p, :]
-                parts.append(fits.divided(found, own) + self.mean_)
-            out[fits.which, :] = restore_order(fits.members, parts)
+        affine = self._points() is not None
+        for which, labels, coefficients in own_fits(self, X):
+            members, parts = members_of(labels, n_subspaces), []
+            for p, own in enumerate(members):
+                centre = self.anchors_[p, :] if affine else self.mean_
+                parts.append(xp.take(coefficients, own, axis=0) @ self.bases_[p, ...].mT + centre)
+            out[which, :] = restore_order(members, parts)
         return out
 
     coordinates = coordinates

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,67 +142,43 @@ def half_residuals(model: LinearUnion, X: Array) -> Array:
     return found
 
 
-@dataclass(frozen=True)
-class OwnFits:
-    """Some samples in their nearest subspaces, which are relative to the mean of the model."""
+def own_fits(model: LinearUnion, X: Array) -> Iterator[tuple[Any, Array, Array]]:
+    """Yield which rows, their nearest subspaces, and their coefficients in these, (n, s).
 
-    which: Any
-    """Rows of the samples."""
-    members: list[Array]
-    """Those of them in every subspace."""
-    coefficients: list[Array]
-    """Of these members in the basis of their subspace, (dimension, members), times `scales`."""
-    scales: Any
-    """Powers of two: one for all, one for each sample, (n, 1), or None."""
-    points: Array | None = None
-    """Points of affine subspaces, times the scale."""
-
-    def divided(self, values: Array, own: Array | None = None) -> Array:
-        """Return values of all samples, or of some, without the scale."""
-        if self.scales is None:
-            return values
-        if isinstance(self.scales, float) or own is None:
-            return values / self.scales
-        return values / namespace(values).take(self.scales, own, axis=0)
-
-
-def own_fits(model: LinearUnion, X: Array) -> Iterator[OwnFits]:
-    """Yield fits of checked samples, but for affine subspaces of complete samples."""
-    xp, n_subspaces = namespace(X), model.bases_.shape[0]
+    For checked samples, but not for complete ones and affine subspaces.
+    """
+    xp = namespace(X)
     if model._takes_missing:
         for fit, scale in model._masked_fits(X):
-            members = members_of(xp.argmax(fit.gains[0, ...], axis=0), n_subspaces)
-            theirs = _theirs(fit.coefficients, members)
-            points = None if fit.points is None else fit.points[0, ...]
-            yield OwnFits(fit.which, members, theirs, scale, points)
+            labels = xp.argmax(fit.gains[0, ...], axis=0)
+            yield fit.which, labels, _of_own(fit.coefficients, labels) / scale
         return
     with model._limit_threads(X):
         stacked = Stacked.of(model.bases_[None, ...])
         for which, chunk, scales in model._chunks(X):
             projections = project(chunk, stacked)
-            members = members_of(xp.argmax(energies(projections)[0, ...], axis=0), n_subspaces)
-            yield OwnFits(which, members, _theirs(projections, members), scales)
+            labels = xp.argmax(energies(projections)[0, ...], axis=0)
+            own = _of_own(projections, labels)
+            yield which, labels, own if scales is None else own / scales
 
 
-def _theirs(coefficients: Array, members: list[Array]) -> list[Array]:
-    """Return the coefficients of the members of every subspace."""
-    xp = namespace(coefficients)
-    return [xp.take(coefficients[0, p, ...], own, axis=1) for p, own in enumerate(members)]
+def _of_own(coefficients: Array, labels: Array) -> Array:
+    """Return the coefficients of every sample in its own subspace."""
+    every = coefficients[0, ...]
+    return namespace(labels).take_along_axis(every, labels[None, None, :], axis=0)[0, ...].mT
 
 
 @by_scale
 def own_coefficients(model: LinearUnion, X: Array) -> Array:
     """Return the coefficients of checked samples in their nearest subspaces."""
-    xp = namespace(X)
-    bases = model.bases_
+    xp, bases = namespace(X), model.bases_
     n_subspaces, _, s = bases.shape
     out = zeros((X.shape[0], s), bases)
     if s == 0:
         return out
     if model._takes_missing or model._points() is None:
-        for fits in own_fits(model, X):
-            parts = [theirs.mT for theirs in fits.coefficients]
-            out[fits.which, :] = fits.divided(restore_order(fits.members, parts))
+        for which, _, own in own_fits(model, X):
+            out[which, :] = own
         return out
     for which in row_slices(X.shape[0], rows_at_once(X, n_subspaces * s)):
         chunk = xp.astype(X[which, :], bases.dtype, copy=False)

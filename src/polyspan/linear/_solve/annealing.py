@@ -27,8 +27,7 @@ from polyspan.geometry.bases import zero_padded
 from polyspan.linear._solve.alternation import Rules, alternate
 from polyspan.linear._solve.problem import Monitor, Problem
 from polyspan.linear._solve.shape import Linear, ObjectiveWeights, join
-from polyspan.linear._solve.sums import Sums, member_mask, weighted
-from polyspan.linear._solve.trimming import trimmed_fits
+from polyspan.linear._solve.sums import Sums, member_mask, sum_chunks, weighted
 
 # The pooled residual is only a unit of temperature: a few steps settle it to a percent.
 POOLED_STEPS = 8
@@ -309,16 +308,12 @@ def member_sums_block(
 
     `labels` has the shape (n_rows, n_starts); `trim` is that of `assign_block`.
     """
-    bases, points = shape.split(frames)
-    fits, kept = trimmed_fits(block, bases, points, trim)
-    total = None
-    for fit in fits:
+
+    def given(fit: Any, weights: Array | None) -> tuple[Sums, None]:
         own = labels[fit.which, :].mT
-        weights = fit.sample_weights if kept is None else kept[:, fit.which]
-        members = weighted(member_mask(own, bases.shape[1], frames.dtype), weights, axis=1)
+        members = weighted(member_mask(own, frames.shape[1], frames.dtype), weights, axis=1)
         energy = float64_sum(members * fit.gains, axis=(1, 2))
         counts = namespace(frames).sum(members, axis=2)
-        sums = Sums(counts, energy, **fit.member_sums(own, weights))
-        total = sums if total is None else total + sums
-    assert total is not None
-    return total.centred(block.offset), None
+        return Sums(counts, energy, **fit.member_sums(own, weights)), None
+
+    return sum_chunks(block, frames, shape, given, trim)[0], None
