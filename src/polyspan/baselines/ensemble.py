@@ -42,7 +42,7 @@ def ensemble_labels(
         frames = np.ascontiguousarray(np.swapaxes(np.stack(drawn), -1, -2))[None]
         for _ in range(n_iter):
             found, _, projections = nearest(batch, frames)
-            frames = batch.hard_step(frames, projections, found, None)
+            frames = batch.hard_step(frames, projections, found)
         labels[which] = nearest(batch, frames)[0][0]
     return labels
 

@@ -83,8 +83,7 @@ def _alternate(batch: Batch, frames: Array, rules: Rules, max_bytes: int) -> Run
     ended, order = [], []
     for iteration in range(rules.max_iter + 1):
         labels, energy, projections = nearest(batch, frames)
-        gram = batch.gram(frames)
-        values = to_numpy(batch.objective(frames, energy, gram))
+        values = to_numpy(batch.objective(frames, energy))
         own = rounding[np.maximum(runs, 0) // n_starts]
         smallest = np.maximum(rules.tol * np.abs(values), own)
         settled = (previous - values <= smallest) & (iteration > 0)
@@ -100,7 +99,7 @@ def _alternate(batch: Batch, frames: Array, rules: Rules, max_bytes: int) -> Run
             runs[over] = -1
         if (runs < 0).all():
             break
-        frames, previous = batch.hard_step(frames, projections, labels, gram), values
+        frames, previous = batch.hard_step(frames, projections, labels), values
         slots = _slots_to_keep(runs >= 0, batch, max_bytes)
         if slots is not None:
             batch = batch.take(slots[:, 0] // runs.shape[1])
