@@ -186,11 +186,6 @@ class GROUSE(LinearUnion):
 
     _takes_missing = True
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
 
 class KGROUSE(RobustMiCUSaL):
     """K-subspaces with missing entries, by rank-one steps (k-GROUSE).

@@ -264,7 +264,4 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
                 "init='spectral' or 'gkiop' without gkiop_seeds"
             )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
+    _any_namespace = True

@@ -181,7 +181,6 @@ class KernelUnion(UnionPrediction):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.allow_nan = self._takes_missing
         return tags
 
 

@@ -215,11 +215,3 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
                 f"subspaces {small} have at most k2={self.k2} samples: fewer neighbours were used "
                 "to estimate their dimension"
             )
-
-    def _prior(self) -> float:
-        return float(self.fill_prior)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags

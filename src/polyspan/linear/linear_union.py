@@ -49,8 +49,9 @@ class LinearUnion(UnionPrediction):
         return hasattr(self, "bases_")
 
     def _prior(self) -> float:
-        """Return ρ, the weight of filled-in entries."""
-        return 0.0
+        """Return ρ, the weight of filled-in entries; Algorithm 3 fills none."""
+        filled = getattr(self, "solver", "") != "grouse"
+        return float(getattr(self, "fill_prior", 0.0)) if filled else 0.0
 
     @property
     def _n_features_out(self) -> int:

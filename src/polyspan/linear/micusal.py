@@ -235,8 +235,4 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         return self
 
     partial_fit = partial_fit
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
+    _any_namespace = True

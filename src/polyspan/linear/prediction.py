@@ -87,10 +87,22 @@ class UnionPrediction(
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Predictions from the distances to all subspaces, in the ambient or a feature space."""
+    """Predictions from the distances to all subspaces, in the ambient or a feature space.
+
+    Subclasses check data in `_validate`. Of checked samples, `_nearest` returns the index of the
+    nearest subspace and `_distances` the distances to all.
+    """
 
     _takes_missing = False
     """Whether NaN marks missing entries, in training and in new data."""
+    _any_namespace = False
+    """Whether arrays of any namespace are worked on where they are."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        tags.array_api_support = self._any_namespace
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         # Lazy labels hold a dask graph that leads to all training samples.
@@ -98,18 +110,6 @@ class UnionPrediction(
         if hasattr(state.get("labels_"), "__dask_graph__"):
             state = {name: value for name, value in state.items() if name != "labels_"}
         return state
-
-    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
-        """Check the data."""
-        raise NotImplementedError
-
-    def _nearest(self, X: Array) -> Array:
-        """Return the index of the nearest subspace of checked samples."""
-        raise NotImplementedError
-
-    def _distances(self, X: Array) -> Array:
-        """Return the distances of checked samples to all subspaces."""
-        raise NotImplementedError
 
     @by_blocks
     def predict(self, X: Any) -> Array:

@@ -231,9 +231,6 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     _weighted = True
     """Whether steps of `solver="grouse"` are longer for samples with few observed entries."""
 
-    def _prior(self) -> float:
-        return 0.0 if self.solver == "grouse" else float(self.fill_prior)
-
     def _sweeps(self, rules: Rules) -> Learn:
         # Imported here: numba takes a second to load.
         from polyspan.linear._solve.grouse import learn_by_grouse
@@ -248,8 +245,6 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             )
         )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.array_api_support = self.solver != "grouse"  # which is compiled for NumPy
-        return tags
+    @property
+    def _any_namespace(self) -> bool:  # type: ignore[override]
+        return self.solver != "grouse"  # which is compiled for NumPy

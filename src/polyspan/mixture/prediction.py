@@ -22,8 +22,7 @@ from polyspan.base.arrays import (
 from polyspan.base.checks import validate_samples
 from polyspan.base.private_sklearn import Interval, check_parameters
 from polyspan.data.prediction import as_samples, by_blocks
-from polyspan.geometry.bases import subspace_dims
-from polyspan.geometry.distances import distances_between
+from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.prediction import UnionPrediction
 from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
 from polyspan.mixture.fitted import coordinates, outlier_logs
@@ -41,24 +40,13 @@ def has_outliers(model: MixturePrediction) -> bool:
 class MixturePrediction(UnionPrediction):
     """Methods of models whose fitted attributes are those of `fitted_attributes`."""
 
+    _takes_missing = _any_namespace = True
+    subspace_dims_ = LinearUnion.subspace_dims_
+    subspace_distances_ = LinearUnion.subspace_distances_
+
     @property
     def _n_features_out(self) -> int:
         return int(self.weights_.shape[0])
-
-    @property
-    def subspace_dims_(self) -> Array:
-        """Dimension of every subspace, (n_subspaces,).
-
-        Where they differ, the columns of `bases_` beyond a subspace's own dimension are zero.
-        """
-        check_is_fitted(self)
-        return subspace_dims(self.bases_)
-
-    @property
-    def subspace_distances_(self) -> Array:
-        """Matrix of d_u between the learned subspaces."""
-        check_is_fitted(self)
-        return distances_between(self.bases_)
 
     @by_blocks
     def predict_proba(self, X: Any) -> Array:
@@ -358,7 +346,5 @@ class MixturePrediction(UnionPrediction):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.estimator_type = "density_estimator"
-        tags.array_api_support = True
         return tags

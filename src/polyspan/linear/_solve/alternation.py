@@ -164,7 +164,7 @@ class _Run:
 
 def update_exactly(problem: Problem, frames: Array, labels: Any, start: int) -> Array:
     """Replace every basis of one start by leading eigenvectors; see `exact`."""
-    from polyspan.linear._solve.exact import MemberMoments, MemberRows, exact_step, moments_block
+    from polyspan.linear._solve.exact import MemberRows, exact_step, moments_block
 
     rows, shape = problem.rows, problem.shape
     bases, points = shape.split(frames)
@@ -173,8 +173,7 @@ def update_exactly(problem: Problem, frames: Array, labels: Any, start: int) -> 
         complete, weights = problem.counted_block(frames).completed(bases, points, own)
         members: Any = MemberRows(complete, weights, own)
     else:
-        moments, _ = rows.reduce(moments_block, frames, shape, labels, start)
-        members = MemberMoments(moments, points)
+        members, _ = rows.reduce(moments_block, frames, shape, labels, start)
     return exact_step(members, frames, shape, problem.weights)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -148,29 +148,6 @@ def units_of_levels(
     return {dim: residual + float(values[: len(values) - dim].sum()) / n for dim in levels(dims)}
 
 
-@dataclass(frozen=True)
-class _Best:
-    """The lowest start of every run so far."""
-
-    frames: Array
-    objective: np.ndarray
-    free_energy: np.ndarray
-
-    def above(self, objective: np.ndarray) -> np.ndarray:
-        """Tell which runs are above these objectives by more than alternations settle."""
-        return np.asarray(objective < self.objective * (1.0 - SEARCH.tol))
-
-    def updated(self, frames: Array, objective: np.ndarray, free_energy: np.ndarray) -> _Best:
-        """Return the lower of two starts for every run; the first if both end in one optimum."""
-        lower = self.above(objective)
-        chosen = moved_to(lower, frames)[:, None, None, None]
-        return _Best(
-            namespace(frames).where(chosen, frames, self.frames),
-            np.where(lower, objective, self.objective),
-            np.where(lower, free_energy, self.free_energy),
-        )
-
-
 def annealed_starts(
     problem: Problem,
     frames: Array,
@@ -196,23 +173,27 @@ def annealed_starts(
     free_energy : float64 array of shape (n_temperatures, n_starts)
         Of the annealing that led to every start.
     """
-    best: _Best | None = None
-    for clusters, free_energy in _clusterings(problem, frames, schedules, monitor):
-        starts = clusters.matched(problem)
+    xp, best = namespace(frames), frames
+    lowest = np.full(frames.shape[0], np.inf)
+    free_energies = np.full((1, frames.shape[0]), np.nan)
+    for (clusters, energies), free_energy in _clusterings(problem, frames, schedules, monitor):
+        starts = _matched(problem, clusters, energies)
         for _ in range(MOST_EXCHANGES):
             labels, objective = _alternated(problem, starts)
-            best = best or _Best(starts, np.full(len(objective), np.inf), free_energy)
-            if not best.above(objective).any():
+            # Of two starts that end in one optimum the first is kept.
+            lower = objective < lowest * (1.0 - SEARCH.tol)
+            if not lower.any():
                 break
-            best = best.updated(starts, objective, free_energy)
-            starts = _leading(problem, frames, labels).matched(problem)
-    assert best is not None
-    return best.frames, best.free_energy
+            best = xp.where(moved_to(lower, frames)[:, None, None, None], starts, best)
+            free_energies = np.where(lower, free_energy, free_energies)
+            lowest = np.where(lower, objective, lowest)
+            starts = _matched(problem, *_leading(problem, frames, labels))
+    return best, free_energies
 
 
 def _clusterings(
     problem: Problem, frames: Array, schedules: dict[int, list[float]], monitor: Monitor | None
-) -> Iterator[tuple[_Clusters, np.ndarray]]:
+) -> Iterator[tuple[tuple[Array, Array], np.ndarray]]:
     """Yield clusters found with common dimensions, and the free energies behind them.
 
     When a callback stops one annealing, the levels that were annealed before it are enough.
@@ -231,7 +212,7 @@ def _clusterings(
             clusters = _leading(problem, frames, labels)
             yield clusters, to_numpy(free_energy)
             if above is not None:
-                narrow = _narrowed(problem, clusters.frames, above)
+                narrow = _narrowed(problem, clusters[0], above)
         if stopped:
             break
 
@@ -250,33 +231,29 @@ def _narrowed(problem: Problem, frames: Array, dim: int) -> Array:
     return join(bases[..., :dim], points)
 
 
-@dataclass(frozen=True)
-class _Clusters:
-    """Leading directions of clusters, as many as the largest subspace has."""
+def _matched(problem: Problem, frames: Array, energies: Array) -> Array:
+    """Return frames in which every cluster has the dimension that suits it.
 
-    frames: Array
-    energies: Array
-    """What every direction explains, descending: (n_starts, n_subspaces, most_dims)."""
-
-    def matched(self, problem: Problem) -> Array:
-        """Return frames in which every cluster has the dimension that suits it.
-
-        Together they explain the most of all ways to give out the dimensions.
-        """
-        xp, dims = namespace(self.frames), problem.shape.dims or ()
-        explained = np.cumsum(to_numpy(self.energies), axis=-1)
-        explained = np.concatenate([np.zeros_like(explained[..., :1]), explained], axis=-1)
-        starts = []
-        for r, cluster_by_dim in enumerate(explained[..., list(dims)]):
-            clusters, slots = linear_sum_assignment(cluster_by_dim, maximize=True)
-            order = moved_to(clusters[np.argsort(slots)], self.frames)
-            starts.append(xp.take(self.frames[r, ...], order, axis=0))
-        bases, points = problem.shape.split(xp.stack(starts))
-        return join(zero_padded(bases, dims), points)
+    Together they explain the most of all ways to give out the dimensions. Frames and energies are
+    those of `_leading`.
+    """
+    xp, dims = namespace(frames), problem.shape.dims or ()
+    explained = np.cumsum(to_numpy(energies), axis=-1)
+    explained = np.concatenate([np.zeros_like(explained[..., :1]), explained], axis=-1)
+    starts = []
+    for r, cluster_by_dim in enumerate(explained[..., list(dims)]):
+        clusters, slots = linear_sum_assignment(cluster_by_dim, maximize=True)
+        order = moved_to(clusters[np.argsort(slots)], frames)
+        starts.append(xp.take(frames[r, ...], order, axis=0))
+    bases, points = problem.shape.split(xp.stack(starts))
+    return join(zero_padded(bases, dims), points)
 
 
-def _leading(problem: Problem, frames: Array, labels: Any) -> _Clusters:
+def _leading(problem: Problem, frames: Array, labels: Any) -> tuple[Array, Array]:
     """Find the leading directions of the members of every cluster, by power steps.
+
+    There are as many as the largest subspace has. Also return what every direction explains,
+    descending: (n_starts, n_subspaces, most_dims).
 
     Parameters
     ----------
@@ -296,9 +273,8 @@ def _leading(problem: Problem, frames: Array, labels: Any) -> _Clusters:
         products = products - points[..., None] * sums.coefficients[..., None, :]
     inside = bases.mT @ products
     values, vectors = xp.linalg.eigh((inside + inside.mT) / 2.0)
-    return _Clusters(
-        join(bases @ xp.flip(vectors, axis=-1), points), xp.flip(xp.clip(values, 0.0), axis=-1)
-    )
+    directions = join(bases @ xp.flip(vectors, axis=-1), points)
+    return directions, xp.flip(xp.clip(values, 0.0), axis=-1)
 
 
 def member_sums_block(
