@@ -194,7 +194,7 @@ def _least_squares(coordinates: Coordinates, n_clusters: int, seed: int) -> Iter
 
 
 def _ensemble(coordinates: Coordinates, n_clusters: int, seed: int) -> Iterator[Named]:
-    from polyspan.baselines.ensemble import co_association_graph
+    from polyspan.baselines.subspaces import co_association_graph
 
     dim = min(ENSEMBLE_DIM, max(1, coordinates.rank - 1))
     graph = co_association_graph(
