@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +30,6 @@ from polyspan.data.missing import Holes
 from polyspan.data.prediction import by_blocks
 from polyspan.data.rows import Source
 from polyspan.geometry.bases import subspace_dims
-from polyspan.linear._solve.observation import Stacked, energies, project
-from polyspan.linear.prediction import by_scale
 
 if TYPE_CHECKING:
     from polyspan.linear.linear_union import LinearUnion
@@ -122,73 +119,46 @@ def fitted_variance(model: LinearUnion) -> float:
     return float(found)
 
 
-@by_scale
 def half_residuals(model: LinearUnion, X: Array) -> Array:
     """Return (r_l - min_p r_p)/2 of checked samples, r_l over observed entries alone."""
     xp = namespace(X)
-    if not model._takes_missing:
-        distances = model._distances(X)
-        least = xp.min(distances, axis=1, keepdims=True)
-        with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):
+        if not model._takes_missing:
+            distances = model._distances(X)
+            least = xp.min(distances, axis=1, keepdims=True)
             # Not the difference of two squares, which cancels.
             return 0.5 * (distances - least) * (distances + least)
-    found = zeros((X.shape[0], model.bases_.shape[0]), model.bases_)
-    for fit, scale in model._masked_fits(X):
-        # What `predict` compares: the prior of filled-in entries is part of it.
-        gains = fit.gains[0, ...].mT
-        lost = xp.max(gains, axis=1, keepdims=True) - gains
-        with np.errstate(over="ignore"):
-            found[fit.which, :] = 0.5 * lost / fit.weights[:, None] / scale / scale
-    return found
+
+        def of_fit(fit: Any, scale: float) -> Array:
+            # What `predict` compares: the prior of filled-in entries is part of it.
+            gains = fit.gains[0, ...].mT
+            lost = xp.max(gains, axis=1, keepdims=True) - gains
+            return 0.5 * lost / fit.weights[:, None] / scale / scale
+
+        return model._by_rows(X, of_fit)
 
 
-def own_fits(model: LinearUnion, X: Array) -> Iterator[tuple[Any, Array, Array]]:
-    """Yield which rows, their nearest subspaces, and their coefficients in these, (n, s).
-
-    For checked samples, but not for complete ones and affine subspaces.
-    """
-    xp = namespace(X)
-    if model._takes_missing:
-        for fit, scale in model._masked_fits(X):
-            labels = xp.argmax(fit.gains[0, ...], axis=0)
-            yield fit.which, labels, _of_own(fit.coefficients, labels) / scale
-        return
-    with model._limit_threads(X):
-        stacked = Stacked.of(model.bases_[None, ...])
-        for which, chunk, scales in model._chunks(X):
-            projections = project(chunk, stacked)
-            labels = xp.argmax(energies(projections)[0, ...], axis=0)
-            own = _of_own(projections, labels)
-            yield which, labels, own if scales is None else own / scales
-
-
-def _of_own(coefficients: Array, labels: Array) -> Array:
-    """Return the coefficients of every sample in its own subspace."""
-    every = coefficients[0, ...]
-    return namespace(labels).take_along_axis(every, labels[None, None, :], axis=0)[0, ...].mT
-
-
-@by_scale
 def own_coefficients(model: LinearUnion, X: Array) -> Array:
     """Return the coefficients of checked samples in their nearest subspaces."""
     xp, bases = namespace(X), model.bases_
     n_subspaces, _, s = bases.shape
-    out = zeros((X.shape[0], s), bases)
     if s == 0:
-        return out
+        return zeros((X.shape[0], s), bases)
     if model._takes_missing or model._points() is None:
-        for which, _, own in own_fits(model, X):
-            out[which, :] = own
-        return out
-    for which in row_slices(X.shape[0], rows_at_once(X, n_subspaces * s)):
-        chunk = xp.astype(X[which, :], bases.dtype, copy=False)
-        members = members_of(model._nearest(X[which, :]), n_subspaces)
-        parts = [
-            (xp.take(chunk, own, axis=0) - model.anchors_[p, :]) @ bases[p, ...]
-            for p, own in enumerate(members)
-        ]
-        out[which, :] = restore_order(members, parts)
-    return out
+
+        def of_fit(fit: Any, scale: float) -> Array:
+            own = xp.argmax(fit.gains[0, ...], axis=0)[None, None, :]
+            found = xp.take_along_axis(fit.coefficients[0, ...], own, axis=0)[0, ...]
+            return found.mT / scale
+
+        return model._by_rows(X, of_fit)
+    members = members_of(model._nearest(X), n_subspaces)
+    X = xp.astype(X, bases.dtype, copy=False)
+    parts = [
+        (xp.take(X, own, axis=0) - model.anchors_[p, :]) @ bases[p, ...]
+        for p, own in enumerate(members)
+    ]
+    return restore_order(members, parts)
 
 
 def noise_variance(
@@ -238,7 +208,7 @@ def _block_residuals(rows: Any, model: Any, weights: Any) -> tuple[np.ndarray, N
     """Return the sums over a block of rows out of memory."""
     dtype = to_numpy(model.bases_).dtype
     rows = np.asarray(rows).astype(dtype, copy=False)
-    return (_residual_sums(model, rows, weights) if len(rows) else np.zeros(2)), None
+    return _residual_sums(model, rows, weights), None
 
 
 def _residual_sums(model: LinearUnion, X: Array, sample_weight: Any) -> np.ndarray:
@@ -248,6 +218,8 @@ def _residual_sums(model: LinearUnion, X: Array, sample_weight: Any) -> np.ndarr
         # Rows that do not count must not set the scale of those that do.
         rows = xp.nonzero(sample_weight)[0]
         X = xp.take(X, rows, axis=0)
+    if not X.shape[0]:
+        return np.zeros(2)
     observed = ~xp.isnan(X)
     residual = xp.where(observed, X - xp.astype(model._reconstructed(X), X.dtype, copy=False), 0.0)
     own: Any = int(dims[0])
@@ -260,7 +232,7 @@ def _residual_sums(model: LinearUnion, X: Array, sample_weight: Any) -> np.ndarr
     weights = xp.astype(judged, xp.float64)
     if sample_weight is not None:
         weights = weights * xp.astype(xp.take(sample_weight, rows), xp.float64)
-    largest = float(xp.max(xp.abs(residual))) if X.shape[0] else 0.0
+    largest = float(xp.max(xp.abs(residual)))
     if largest == 0.0:
         squares = zeros((X.shape[0],), X, xp.float64)
     else:

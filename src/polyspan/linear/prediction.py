@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from polyspan.base.arrays import (
-    SAFE_EXPONENTS,
     Array,
     float64_sum,
-    moved_to,
     namespace,
-    restore_order,
-    to_numpy,
 )
 from polyspan.base.private_sklearn import CallbackSupportMixin, available_if, html_with_summary
 from polyspan.data.prediction import by_blocks
@@ -41,44 +35,6 @@ def _has_memberships(model: UnionPrediction) -> bool:
         f"the memberships of a {type(model).__name__} are not known, since the dimension of its "
         "feature space is not, and so neither is the noise: transform gives the distances"
     )
-
-
-class UnlikeRows(Exception):  # noqa: N818 - no error: `by_scale` catches it
-    """Some rows with missing entries are so much larger than others that they need a scale apart.
-
-    Raised where the largest entry is known anyway: another look at all rows would cost up to a
-    third of a prediction.
-    """
-
-    def __init__(self, groups: list[Array]) -> None:
-        self.groups = groups
-
-    @classmethod
-    def check(cls, sizes: Array, eps: float) -> None:
-        """Raise it where the largest entries of rows, `sizes`, differ too much."""
-        levels = np.frexp(to_numpy(sizes))[1] // SAFE_EXPONENTS[eps < 1e-10]
-        levels = np.maximum(levels, 0)
-        if levels.min() < levels.max():
-            each = np.unique(levels)
-            raise cls([moved_to(np.flatnonzero(levels == one), sizes) for one in each])
-
-
-def by_scale(function: Callable[[Any, Array], Array]) -> Callable[[Any, Array], Array]:
-    """Let a function of a model and rows see rows apart that need a scale of their own.
-
-    In the scale of a row whose squares would overflow, ordinary rows would be rounded to 0.
-    """
-
-    @wraps(function)
-    def call(model: Any, X: Array) -> Array:
-        try:
-            return function(model, X)
-        except UnlikeRows as found:
-            take = namespace(X).take
-            parts = [function(model, take(X, own, axis=0)) for own in found.groups]
-            return restore_order(found.groups, parts)
-
-    return call
 
 
 class UnionPrediction(
