@@ -274,6 +274,16 @@ def warn_about_rank(ritz: Array, s: int, size: int, *, centred: bool) -> None:
         )
 
 
+def warn_empty(counts: Array) -> None:
+    """Warn about subspaces without samples."""
+    empty = np.flatnonzero(to_numpy(counts) == 0)
+    if len(empty):
+        warn_user(
+            f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
+            "lam or n_init"
+        )
+
+
 # Pipelines and `set_output` call estimators through many modules of these.
 _OWN_MODULES = ("polyspan.", "sklearn.", "joblib.")
 

@@ -15,9 +15,9 @@ from polyspan.base.arrays import (
     Array,
     moved_to,
     namespace,
-    to_numpy,
 )
 from polyspan.base.checks import (
+    warn_empty,
     warn_unconverged,
     warn_user,
 )
@@ -147,7 +147,7 @@ def _training_labels(
         # Exact ties may fall otherwise in the coordinates of the span, or about a point.
         return model._nearest(data.X)
     xp = namespace(best.frames)
-    labels = best.labels if data.learned is None else data.expand_labels(best.labels)
+    labels = best.labels if data.learned is None else data.expand(best.labels, -1)
     if (data.weights is not None or data.far is not None) and data.learned is not None:
         labels = xp.where(data.learned, labels, model._nearest(data.X))
     return xp.astype(labels, xp.int64, copy=False)
@@ -184,12 +184,7 @@ def _affine_objective(problem: Problem, best: Solution, labels: Any, unit: float
 
 def warn_about(best: Solution, plan: Plan, lam: float) -> None:
     """Warn of empty subspaces, equal subspaces and missing convergence."""
-    empty = np.flatnonzero(to_numpy(best.counts) == 0)
-    if len(empty):
-        warn_user(
-            f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
-            "lam or n_init"
-        )
+    warn_empty(best.counts)
     if not plan.affine:
         _warn_if_coinciding(best.frames, lam, plan.dims)
     if best.stopped == "max_iter":

@@ -6,7 +6,6 @@ prediction is long enough.
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from polyspan.base.arrays import (
     zeros,
 )
 from polyspan.data.missing import Holes
-from polyspan.data.prediction import by_blocks
+from polyspan.data.prediction import by_blocks, light
 from polyspan.data.rows import Source
 from polyspan.geometry.bases import subspace_dims
 
@@ -181,7 +180,7 @@ def noise_variance(
         How often every sample counts; those of a source are where its rows are.
     """
     if source is not None:
-        total, _ = source.reduce(_block_residuals, _light(model), sample_weight)
+        total, _ = source.reduce(_block_residuals, light(model), sample_weight)
         return _ratio(*total.tolist())
     sums = np.zeros(2)
     size = rows_at_once(X, model.bases_.shape[0] * model.bases_.shape[2])
@@ -193,15 +192,6 @@ def noise_variance(
 
 def _ratio(residual: float, freedom: float) -> float:
     return residual / freedom if freedom > 0 else 0.0
-
-
-def _light(model: LinearUnion) -> Any:
-    """Return a model with nothing but what residuals need, to be sent to the blocks."""
-    light = copy.copy(model)
-    kept = ("bases_", "mean_", "anchors_", *model.get_params(deep=False))
-    for name in [name for name in vars(light) if name not in kept]:
-        delattr(light, name)
-    return light
 
 
 def _block_residuals(rows: Any, model: Any, weights: Any) -> tuple[np.ndarray, None]:

@@ -218,15 +218,6 @@ class Neighbours:
         a = int(np.lexsort(keys)[0])
         return min(a, int(nearest[a])), max(a, int(nearest[a]))
 
-    def equal_pairs(self) -> list[tuple[int, int]]:
-        """Return the pairs that have the same directions and, up to the noise, one position."""
-        return self._pairs(self._same_directions() & (self._positions() == 0.0))
-
-    def parallel_pairs(self) -> list[tuple[int, int]]:
-        """Return the pairs of flats with the same directions and other positions."""
-        flats = (self.dims > 0)[:, None] & (self.dims > 0)
-        return self._pairs(self._same_directions() & flats & (self._positions() > 0.0))
-
     def columns(self) -> dict[str, np.ndarray]:
         """Return the nearest other subspace of every subspace, its distance and its angles."""
         nearest = self.nearest()
@@ -248,10 +239,12 @@ class Neighbours:
         """Say which subspaces are equal, which are parallel, or how near the nearest are."""
         if len(self.dims) == 1:
             return ""
-        if equal := self.equal_pairs():
+        same, apart = self._same_directions(), self._positions() > 0.0
+        if equal := self._pairs(same & ~apart):
             much = "equal" if self.apart is None else "equal up to the noise"
             return f"{_named(equal)} are {much}."
-        if parallel := self.parallel_pairs():
+        flats = (self.dims > 0)[:, None] & (self.dims > 0)
+        if parallel := self._pairs(same & flats & apart):
             why = "their directions are equal, their positions are not"
             return f"{_named(parallel)} are parallel: {why}."
         a, b = self.closest()

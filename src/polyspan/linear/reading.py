@@ -110,10 +110,6 @@ class Data:
         left = left if left > 1e-12 else 0.0
         return replace(self, trim=left, far=far, learned=learned)
 
-    def expand_labels(self, labels: Array) -> Array:
-        """Return labels of all samples, -1 for those that were not learned from."""
-        return self.expand(labels, -1)
-
     def expand(self, values: Array, otherwise: Any) -> Array:
         """Return values of all samples, `otherwise` for those that were not learned from."""
         if self.learned is None:

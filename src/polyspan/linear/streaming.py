@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polyspan.base.arrays import limit_threads, machine_epsilon, pass_work, power_of_two_scale
 from polyspan.base.checks import first_ten, warn_left_out, warn_user
 from polyspan.base.private_sklearn import available_if, fit_context
-from polyspan.data.weights import check_weights, keep_without_weight, total_weight
+from polyspan.data.weights import check_weights, keep_without_weight
 from polyspan.data.working import working_lam
 from polyspan.linear._solve.alternation import Rules, alternate
 from polyspan.linear._solve.memory import Memory, Past
@@ -161,7 +161,8 @@ def partial_fit(self: LinearUnion, X: Any, y: Any = None, sample_weight: Any = N
     dim, _ = dims_of(self.n_subspaces, self.subspace_dim)
     learned = (~np.isnan(X)).sum(axis=1) > dim
     warn_left_out(int((~learned).sum()), len(X), dim)
-    stream = replace(stream, n_seen=stream.n_seen + total_weight(weights, len(X)))
+    counted = len(X) if weights is None else float(weights.sum(dtype=np.float64))
+    stream = replace(stream, n_seen=stream.n_seen + counted)
     if weights is not None:
         weights = weights.astype(X.dtype, copy=False)
         learned &= weights > 0
