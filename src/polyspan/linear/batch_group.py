@@ -17,6 +17,7 @@ from polyspan.base.arrays import (
     namespace,
     to_numpy,
 )
+from polyspan.base.checks import directions_used
 from polyspan.data.working import Working, span_of
 from polyspan.geometry.bases import draw_bases, zero_padded
 from polyspan.linear._solve.annealing import annealed_starts, temperatures
@@ -169,7 +170,8 @@ def fit_group(
             frames = xp.asarray(xp.stack(starts_of).mT, copy=True)
     best = best_of(learn(batch, frames, plan.rules, max_bytes), frames.shape[1])
     best = restart_from_pooled(batch, best, pooled, to_numpy(residual), plan.rules, max_bytes)
-    n_narrow = _count_narrow(ritz, max(batch.X.shape[1:]))
+    used = directions_used(ritz, max(batch.X.shape[1:]))
+    n_narrow = int((used < plan.subspace_dim).sum())
     return _outward(batch, working, best), n_narrow, int(best.empty().any(axis=1).sum())
 
 
@@ -202,13 +204,3 @@ def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:
     labels = nearest(batch, frames)[0][:, 0, :]
     objective = moved_to(best.objective, frames)
     return BatchFit(found, labels, means, objective, n_iter, converged)
-
-
-def _count_narrow(ritz: Array, size: int) -> int:
-    """Count the problems whose samples span fewer directions than a subspace has."""
-    if not ritz.shape[1]:
-        return 0
-    values = np.sqrt(np.maximum(to_numpy(ritz), 0))
-    fraction = min(machine_epsilon(ritz) * size, 1e-3)  # as for a single problem
-    used = values > values.max(axis=1, keepdims=True) * fraction
-    return int((~used).any(axis=1).sum())

@@ -180,17 +180,13 @@ def noise_variance(
         How often every sample counts; those of a source are where its rows are.
     """
     if source is not None:
-        total, _ = source.reduce(_block_residuals, light(model), sample_weight)
-        return _ratio(*total.tolist())
-    sums = np.zeros(2)
-    size = rows_at_once(X, model.bases_.shape[0] * model.bases_.shape[2])
-    for which in row_slices(X.shape[0], size):
-        own = None if sample_weight is None else sample_weight[which]
-        sums += _residual_sums(model, X[which, :], own)
-    return _ratio(*sums.tolist())
-
-
-def _ratio(residual: float, freedom: float) -> float:
+        sums, _ = source.reduce(_block_residuals, light(model), sample_weight)
+    else:
+        sums, size = np.zeros(2), rows_at_once(X, model.bases_.shape[0] * model.bases_.shape[2])
+        for which in row_slices(X.shape[0], size):
+            own = None if sample_weight is None else sample_weight[which]
+            sums += _residual_sums(model, X[which, :], own)
+    residual, freedom = sums.tolist()
     return residual / freedom if freedom > 0 else 0.0
 
 
