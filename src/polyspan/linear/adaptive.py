@@ -15,7 +15,6 @@ from polyspan.data.sliced import row_source
 from polyspan.geometry.dimension import check_neighbours
 from polyspan.linear._solve.alternation import Rules, one_by_one
 from polyspan.linear._solve.merging import (
-    AdaptiveSolution,
     learn_adaptively,
     most_frequent_size,
 )
@@ -197,7 +196,6 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             self, data, plan, y, learn=learn, choose=most_frequent_size, prior=self._prior()
         )
         self.n_subspaces_, _, self.subspace_dim_ = self.bases_.shape
-        assert isinstance(best, AdaptiveSolution)
         self.merge_history_ = list(best.merges)
         self.dimension_estimates_ = np.array(best.dimensions)
         progress.end()

@@ -101,9 +101,8 @@ def _centred_on_kept(
     frames = working.to_working(relative_to_mean(start, working.mean, plan.affine))
     monitor = progress.monitor(plan.n_starts, partial(fitted_attributes, problem, working))
     (found,) = learn_by_alternation(problem, frames[None, ...], plan.rules, monitor=monitor)
-    # A solution of Algorithm 2 keeps its merges.
-    best = replace(best, **{**vars(found), "anneal_history": best.anneal_history})
-    return problem, working, best
+    before = {name: getattr(best, name) for name in ("anneal_history", "merges", "dimensions")}
+    return problem, working, replace(found, **before)
 
 
 def store(

@@ -59,6 +59,10 @@ class Solution:
     """Why: "converged", "max_iter" or "callback"."""
     anneal_history: tuple[float, ...] = ()
     """Free energy after every step of the annealed phase."""
+    merges: tuple[Any, ...] = ()
+    """The `Merge`s of Algorithm 2."""
+    dimensions: tuple[float, ...] = ()
+    """Dimension of every subspace that Algorithm 2 estimated, before trimming."""
 
 
 def alternate(

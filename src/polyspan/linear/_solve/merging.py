@@ -28,15 +28,6 @@ class Merge:
     """Normalised distance of the merged pair; NaN for a pruned one."""
 
 
-@dataclass(frozen=True)
-class AdaptiveSolution(Solution):
-    """A solution with its merges and estimated dimensions."""
-
-    merges: tuple[Merge, ...] = ()
-    dimensions: tuple[float, ...] = ()
-    """Estimated dimension of every subspace before trimming."""
-
-
 def learn_adaptively(
     problem: Problem,
     bases: np.ndarray,
@@ -46,7 +37,7 @@ def learn_adaptively(
     k1: int,
     k2: int,
     monitor: Monitor | None = None,
-) -> AdaptiveSolution:
+) -> Solution:
     """Run Algorithm 2 from one start of L_max bases of dimension s_max.
 
     Incomplete data go through the same steps on samples that are filled anew before each update.
@@ -67,7 +58,7 @@ def learn_adaptively(
     s = _chosen_dimension(dimensions, bases.shape[2])
     solver = "exact" if isinstance(problem.counted_block(bases), CompleteBlock) else "power"
     (solution,) = alternate(problem, bases[None, :, :, :s], replace(rules, solver=solver))
-    return AdaptiveSolution(**vars(solution), merges=tuple(merges), dimensions=tuple(dimensions))
+    return replace(solution, merges=tuple(merges), dimensions=tuple(dimensions))
 
 
 def _learn_and_prune(
