@@ -24,7 +24,6 @@ from polyspan.base.arrays import (
     to_numpy,
 )
 from polyspan.base.checks import refuse_missing, validate_samples
-from polyspan.base.private_sklearn import available_if
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.geometry.bases import subspace_dims
@@ -32,7 +31,7 @@ from polyspan.geometry.distances import distances_between
 from polyspan.linear._solve.masked import MaskedBlock
 from polyspan.linear._solve.observation import CompleteBlock
 from polyspan.linear.looking import coordinates, memberships
-from polyspan.linear.prediction import UnionPrediction, can_impute
+from polyspan.linear.prediction import UnionPrediction
 
 
 class LinearUnion(UnionPrediction):
@@ -169,29 +168,9 @@ class LinearUnion(UnionPrediction):
 
         return self._by_rows(X, of_fit)
 
+    _filled = _reconstructed
     coordinates = coordinates
     memberships = memberships
-
-    @available_if(can_impute)
-    @as_samples
-    @by_blocks
-    def impute(self, X: Any) -> Array:
-        """Fill what is missing and keep every observed entry as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, with NaN for missing entries.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, n_features)
-            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
-            pandas or Polars, or where `set_output` asks for one.
-        """
-        X = self._validate(X, reset=False, method="impute")
-        xp = namespace(X)
-        return xp.where(xp.isnan(X), xp.astype(self._reconstructed(X), X.dtype, copy=False), X)
 
     def _by_rows(self, X: Array, of_fit: Callable[[Any, float], Array]) -> Array:
         """Return what a function of a fit and its scale says of all rows, chunk by chunk."""

@@ -14,7 +14,7 @@ from polyspan.base.arrays import (
     namespace,
 )
 from polyspan.base.private_sklearn import CallbackSupportMixin, available_if, html_with_summary
-from polyspan.data.prediction import by_blocks
+from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.weights import weighted_mean
 from polyspan.linear.summary import short_summary, summary
 
@@ -46,7 +46,7 @@ class UnionPrediction(
     """Predictions from the distances to all subspaces, in the ambient or a feature space.
 
     Subclasses check data in `_validate`. Of checked samples, `_nearest` returns the index of the
-    nearest subspace and `_distances` the distances to all.
+    nearest subspace, `_distances` the distances to all, and `_filled` what `impute` fills in.
     """
 
     _takes_missing = False
@@ -125,6 +125,27 @@ class UnionPrediction(
         nearest = namespace(distances).min(distances, axis=1)
         with np.errstate(over="ignore"):  # -inf: beyond 1e154 squares leave the range
             return -nearest * nearest
+
+    @available_if(can_impute)
+    @as_samples
+    @by_blocks
+    def impute(self, X: Any) -> Array:
+        """Fill what is missing and keep every observed entry as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, with NaN for missing entries.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_features)
+            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
+            pandas or Polars, or where `set_output` asks for one.
+        """
+        X = self._validate(X, reset=False, method="impute")
+        xp = namespace(X)
+        return xp.where(xp.isnan(X), xp.astype(self._filled(X), X.dtype, copy=False), X)
 
     summary = summary
     _short_summary = short_summary

@@ -278,29 +278,10 @@ class MixturePrediction(UnionPrediction):
         X = self._validate(X, reset=False, method="reconstruct")
         return posterior_means(X, self.mean_, gaussians_of(self), noise)[0]
 
-    @as_samples
-    @by_blocks
-    def impute(self, X: Any) -> Array:
-        """Fill missing entries with their expectation and keep every observed entry as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, with NaN for missing entries.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, n_features)
-            Filled samples, as a frame where X is one of pandas or Polars, or where `set_output`
-            asks for one.
-        """
-        X = self._validate(X, reset=False, method="impute")
-        xp = namespace(X)
-        missing = xp.isnan(X)
-        if not bool(xp.any(missing)):
-            return xp.asarray(X, copy=True)
-        filled, _ = posterior_means(X, self.mean_, gaussians_of(self))
-        return xp.where(missing, xp.astype(filled, X.dtype, copy=False), X)
+    def _filled(self, X: Array) -> Array:
+        if not bool(namespace(X).any(namespace(X).isnan(X))):
+            return X
+        return posterior_means(X, self.mean_, gaussians_of(self))[0]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
         """Draw samples with noise, and return also the component of each.
