@@ -67,7 +67,7 @@ class KernelRun:
     converged: bool
 
 
-def read(model: KernelUnion, X: Any, source: Source | None, sample_weight: Any) -> Data:
+def read(model: KernelUnion, X: Any, sample_weight: Any, source: Source | None = None) -> Data:
     """Check training data and weights; a source of rows is read once."""
     keep_without_weight(model, sample_weight)
     if source is None:

@@ -233,7 +233,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         source = row_source(X)
         if source is not None:
             self._check_needs()
-        data = read(self, X, source, sample_weight)
+        data = read(self, X, sample_weight, source)
         options = options_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)
         kernel = kernel_of(self, self.kernel_params)
