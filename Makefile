@@ -22,7 +22,7 @@ ARGS :=
 # What `make quick` runs: the mathematics of every family, and what holds the tree together.
 QUICK := tests/geometry tests/linear/test_micusal.py tests/linear/test_robust.py tests/linear/test_affine.py \
 	tests/linear/solve tests/kernel/test_solve.py tests/kernel/test_functions.py tests/mixture/_solve \
-	tests/data/test_measure.py tests/test_layers.py tests/test_metrics.py tests/storage/test_saved_types.py tests/test_imports.py
+	tests/data/test_working.py tests/test_layers.py tests/test_metrics.py tests/storage/test_saved_types.py tests/test_imports.py
 
 # Tests run in three processes (those of commands and the browser mostly wait); with more than one
 # BLAS thread in each they would wait for one another.

@@ -15,8 +15,7 @@ import numpy as np
 from polyspan import RobustMiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
-from polyspan.linear._solve.grouse import closeness_step
-from polyspan.linear._solve.grouse_sweep import sweep
+from polyspan.linear._solve.grouse import closeness_step, sweep
 from polyspan.linear._solve.masked import MaskedBlock
 from polyspan.linear._solve.problem import Problem, prepare
 from polyspan.linear._solve.shape import power_step

@@ -8,8 +8,8 @@ from typing import Any, TextIO
 import sklearn
 from joblib.parallel import get_active_backend
 
-from polyspan.base.bars import ask
 from polyspan.base.private_sklearn import Interval, ProgressBar, check_parameters
+from polyspan.base.progress import ask
 
 __all__ = ["PrintProgress", "show_progress"]
 

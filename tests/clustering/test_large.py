@@ -13,7 +13,7 @@ from polyspan.clustering import subspace_clustering as module
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.exemplars import Exemplars, extend
 from polyspan.datasets import make_union_of_subspaces
-from polyspan.graphs import nearest, spectra
+from polyspan.graphs import edges, spectra
 from polyspan.graphs.spectra import leading_spectrum
 from polyspan.metrics import clustering_error
 from support import require_torch
@@ -29,7 +29,7 @@ def large(monkeypatch):
     """Let a few hundred samples be as many as tens of thousands."""
     for where, name, size in (
         (module, "DENSE_SAMPLES", 50), (module, "MOST_SAMPLES", 300), (module, "N_EXEMPLARS", 240),
-        (nearest, "EXACT_ROWS", 100), (nearest, "LEAF_ROWS", 60),
+        (edges, "EXACT_ROWS", 100), (edges, "LEAF_ROWS", 60),
         (coordinates_module, "LARGE", 100), (coordinates_module, "MOST_RANK", 12),
         (decision, "MOST_JUDGED", 120), (decision, "MOST_ANNEALED", 100),
     ):  # fmt: skip

@@ -18,8 +18,8 @@ from polyspan import MiCUSaL, RobustMiCUSaL
 from polyspan.data.dask import DaskRows
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases
-from polyspan.linear._solve import refilling
-from polyspan.linear._solve.refilling import Worst
+from polyspan.linear._solve import alternation
+from polyspan.linear._solve.alternation import Worst
 
 SHAPE = (4, 40, 3)  # L, m, s
 SIZES = (90, 60, 80, 70)
@@ -267,7 +267,7 @@ def test_other_columns_are_refused(X, start):
 
 def test_empty_subspaces_are_refilled_from_gathered_samples(X, monkeypatch):
     """No sample is assigned to the directions of least variance; refilling gives them samples."""
-    found, worst_block = [], refilling.worst_block
+    found, worst_block = [], alternation.worst_block
 
     def spy(*arguments):
         found.append(worst_block(*arguments))
@@ -276,7 +276,7 @@ def test_empty_subspaces_are_refilled_from_gathered_samples(X, monkeypatch):
     directions = np.linalg.eigh(np.cov(X.T))[1]
     start = np.stack([directions[:, k : k + 3] for k in (37, 0, 3, 6)])
     expected = model_of(start).fit(X)
-    monkeypatch.setattr(refilling, "worst_block", spy)
+    monkeypatch.setattr(alternation, "worst_block", spy)
     model = model_of(start).fit(chunked(X, 3))
     assert len(found) >= 3
     assert len(found) % 3 == 0

@@ -122,7 +122,7 @@ def test_a_device_without_double_precision():
 
 
 def test_a_device_without_an_operation(accelerator, monkeypatch):
-    from polyspan import checks
+    from polyspan.base import checks
 
     checks._CHECKED_DEVICES.clear()
 

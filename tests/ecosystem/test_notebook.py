@@ -57,7 +57,7 @@ frame = pd.DataFrame(X[:, :3], columns=["<script>alert(1)</script>", "b&b", "c"]
 frame.iloc[0, 0] = None
 SubspaceImputer(method="subspaces").fit(frame)""",
     "bar": """
-polyspan.base.bars.DELAY = 0.0
+polyspan.base.progress.DELAY = 0.0
 polyspan.base.bars_drawn.PAUSE = 0.02
 with show_progress():
     SubspaceOutlierDetector().fit(X)""",

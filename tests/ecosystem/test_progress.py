@@ -13,7 +13,8 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
 import polyspan
-from polyspan import MiCUSaL, SubspaceImputer, _bars, baselines, compare
+from polyspan import MiCUSaL, SubspaceImputer, baselines, compare
+from polyspan.base import progress as bars
 from polyspan.base.progress import FitProgress, progress_bar
 from polyspan.batch import fit_micusal
 from polyspan.callbacks import show_progress
@@ -61,9 +62,9 @@ def display(monkeypatch):
     found = Display()
     monkeypatch.setattr("polyspan.base.bars_drawn.start_display", lambda: found)
     yield found
-    assert _bars._jobs == []
-    assert _bars._display is None
-    assert not _bars.asked()
+    assert bars._jobs == []
+    assert bars._display is None
+    assert not bars.asked()
 
 
 def fitted(kind):
@@ -128,9 +129,9 @@ def test_on_and_off(display):
     with show_progress():
         with show_progress(False):
             MiCUSaL(2, 2, random_state=0).fit(X)
-        assert _bars.asked()
+        assert bars.asked()
     show_progress()
-    assert _bars.asked()
+    assert bars.asked()
     show_progress(False)
     assert display.lines == []
     with pytest.raises(ValueError, match="'shown' parameter of show_progress"):
@@ -160,7 +161,7 @@ def test_fits_in_several_threads_share_one_display(display):
 
 def test_a_start_that_ends_early_fills_its_part(display):
     model = MiCUSaL(2, 2)
-    with show_progress(), _bars.job_of_fit(model):
+    with show_progress(), bars.job_of_fit(model):
         progress = FitProgress(model, X, None, 2, 4)
         report = progress.monitor(1, lambda _: {})
         assert report(0, 0, 1.0, None) is False
@@ -175,7 +176,7 @@ def test_a_start_that_ends_early_fills_its_part(display):
 
 
 def test_a_terminal_shows_lines_and_a_file_does_not(monkeypatch):
-    monkeypatch.setattr(_bars, "DELAY", 0.0)
+    monkeypatch.setattr(bars, "DELAY", 0.0)
     for terminal in (True, False):
         stream = io.StringIO()
         monkeypatch.setattr("sys.stderr", stream)
@@ -194,7 +195,7 @@ def test_what_it_needs(monkeypatch):
     needed = r'needs rich: pip install "polyspan\[progress\]"'
     with pytest.raises(ImportError, match=needed):
         show_progress()
-    assert not _bars.asked()
+    assert not bars.asked()
     with pytest.raises(ImportError, match=needed), progress_bar(True, 1, "work"):
         pass
     show_progress(False)

@@ -8,11 +8,12 @@ from polyspan import AdaptiveMiCUSaL, MiCUSaL
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
 from polyspan.linear._solve.alternation import Rules, alternate
-from polyspan.linear._solve.merging import AdaptiveRules, learn_adaptively
+from polyspan.linear._solve.merging import learn_adaptively
 from polyspan.linear._solve.problem import prepare
 from polyspan.metrics import estimate_dimension
 
-RULES = AdaptiveRules(merge_threshold=0.2, k1=6, k2=10, max_iter=50, tol=1e-9)
+RULES = Rules(max_iter=50, tol=1e-9)
+THRESHOLDS = {"merge_threshold": 0.2, "k1": 6, "k2": 10}
 DATA = make_union_of_subspaces(
     (60, 60), n_features=12, subspace_dim=3, spread=0.8, noise=0.001, random_state=0
 )
@@ -63,7 +64,7 @@ def test_empty_subspaces_are_pruned_and_copies_merged():
     problem, _ = prepare(DATA.X, 20.0, center=True)
     far = np.linalg.qr(np.concatenate([*DATA.bases, np.eye(12)], axis=1))[0][:, 6:9]
     start = np.stack([DATA.bases[0], far, DATA.bases[1], DATA.bases[1]])
-    found = learn_adaptively(problem, start, RULES)
+    found = learn_adaptively(problem, start, RULES, **THRESHOLDS)
     assert len(found.frames) == 2
     kinds = [step.kind for step in found.merges]
     assert len(kinds) == 2
@@ -82,8 +83,8 @@ def test_a_merged_subspace_is_the_exact_one_of_all_its_samples():
     problem, _ = prepare(X, float("inf"), center=True)
     start = np.stack([np.eye(8)[:, :3]] * 2)
     start[1] = np.linalg.qr(start[1] + 0.01 * rng.standard_normal((8, 3)))[0]
-    rules = AdaptiveRules(merge_threshold=0.1, k1=6, k2=10, max_iter=20, tol=1e-9)
-    found = learn_adaptively(problem, start, rules)
+    rules, thresholds = Rules(max_iter=20, tol=1e-9), {**THRESHOLDS, "merge_threshold": 0.1}
+    found = learn_adaptively(problem, start, rules, **thresholds)
     assert len(found.frames) == 1
     assert [step.kind for step in found.merges] == ["merge"]
     s = found.frames.shape[2]
@@ -94,8 +95,8 @@ def test_a_merged_subspace_is_the_exact_one_of_all_its_samples():
 
 def test_nothing_to_prune_or_merge_is_micusal_from_the_trimmed_start():
     problem, _ = prepare(DATA.X, 4.0, center=True)
-    rules = AdaptiveRules(merge_threshold=0.0, k1=6, k2=10, max_iter=100, tol=1e-9)
-    found = learn_adaptively(problem, DATA.bases, rules)
+    rules, thresholds = Rules(max_iter=100, tol=1e-9), {**THRESHOLDS, "merge_threshold": 0.0}
+    found = learn_adaptively(problem, DATA.bases, rules, **thresholds)
     assert found.merges == ()
     assert found.frames.shape[2] == max(1, min(3, round(max(found.dimensions))))
     again = Rules("exact", 100, 1e-9)
@@ -192,7 +193,7 @@ def test_the_last_alternation_is_exact_where_samples_are_complete(holes, solver,
     )
     X = mask_entries(DATA.X, 0.1, random_state=0) if holes else DATA.X
     problem, _ = prepare(X, 4.0, center=False, holes=holes)
-    learn_adaptively(problem, draw_bases((3, 12, 4), np.random.RandomState(0)), RULES)
+    learn_adaptively(problem, draw_bases((3, 12, 4), np.random.RandomState(0)), RULES, **THRESHOLDS)
     assert seen == [Rules(solver, RULES.max_iter, RULES.tol)]
 
 
@@ -205,6 +206,6 @@ def test_a_monitor_ends_the_first_alternation():
         values.append((iteration, value))
         return iteration == 2
 
-    learn_adaptively(problem, start, RULES, monitor=monitor)
+    learn_adaptively(problem, start, RULES, **THRESHOLDS, monitor=monitor)
     assert [iteration for iteration, _ in values] == [0, 1, 2]
     assert np.all(np.diff([value for _, value in values]) <= 0)

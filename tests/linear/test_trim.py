@@ -14,7 +14,7 @@ from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.linear._solve.alternation import alternate
 from polyspan.linear._solve.trimming import kept_weights
 from polyspan.linear.fitting import _centred_on_kept
-from polyspan.linear.options import needs_of, sized_plan
+from polyspan.linear.options import sized_plan
 from polyspan.linear.reading import read
 from polyspan.linear.starts import relative_to_mean
 from polyspan.metrics import average_subspace_distance
@@ -195,7 +195,7 @@ def test_the_run_about_the_final_mean_refills_empty_subspaces():
     start[2, :, -1] += 50.0  # nobody chooses this one
     model = MiCUSaL(3, 2, affine=True, lam=float("inf"), init=start, trim=0.1)
     plan = sized_plan(model)
-    data = read(model, X, 2, needs_of(plan.rules), copied=False).trimmed(0.1, center=True)
+    data = read(model, X, 2).trimmed(0.1, center=True)
     make = partial(data.problem, float("inf"), center=True, affine=True)
     problem, working = make(start=start)
     frames = working.to_working(relative_to_mean(start, working.mean, True))

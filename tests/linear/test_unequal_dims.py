@@ -13,18 +13,18 @@ from polyspan.baselines import KGROUSE, KSubspaces
 from polyspan.batch import fit_micusal
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance, zero_padded
-from polyspan.linear._solve.alternation import Rules, alternate
-from polyspan.linear._solve.annealing import anneal, temperatures
-from polyspan.linear._solve.observation import CompleteBlock
-from polyspan.linear._solve.problem import prepare
-from polyspan.linear._solve.refilling import refill_empty
-from polyspan.linear._solve.shape import Linear, join
-from polyspan.linear._solve.unequal import (
+from polyspan.linear._solve.alternation import Rules, alternate, refill_empty
+from polyspan.linear._solve.annealing import (
+    anneal,
     annealed_starts,
     levels,
     member_sums_block,
+    temperatures,
     units_of_levels,
 )
+from polyspan.linear._solve.observation import CompleteBlock
+from polyspan.linear._solve.problem import prepare
+from polyspan.linear._solve.shape import Linear, join
 from polyspan.metrics import average_subspace_distance
 from polyspan.storage.models import load_model, save_model
 

@@ -11,10 +11,10 @@ from polyspan.base.arrays import to_numpy
 from polyspan.data.missing import find_patterns
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 from polyspan.mixture import starts
+from polyspan.mixture._solve.complete import RowWeights
 from polyspan.mixture._solve.em import expect_sparse
 from polyspan.mixture._solve.masked import MaskedSamples
 from polyspan.mixture._solve.noise import NoiseRule
-from polyspan.mixture._solve.row_weights import RowWeights
 from polyspan.mixture.problem import Problem
 
 DATA = make_union_of_subspaces(

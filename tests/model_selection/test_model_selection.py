@@ -16,7 +16,7 @@ from polyspan.model_selection import (
     hidden_entry_errors,
     masked_entry_score,
 )
-from polyspan.model_selection.hidden_entries import PRIOR
+from polyspan.model_selection.held_out import PRIOR
 
 DATA = make_union_of_subspaces(
     (60, 60), n_features=20, subspace_dim=3, spread=0.5, noise=0.1, random_state=0

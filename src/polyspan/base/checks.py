@@ -258,19 +258,32 @@ def check_scale(X: Array) -> None:
         )
 
 
-def warn_about_rank(ritz: Array, s: int, size: int, *, centred: bool) -> None:
-    """Warn where the samples span fewer directions than a subspace has."""
-    if not s:
-        return
+def directions_used(ritz: Array, size: int) -> np.ndarray:
+    """Return how many directions samples span, by their Ritz values along the last axis."""
     values = np.sqrt(np.maximum(to_numpy(ritz), 0))
     # Millions of float32 samples would make the usual tolerance larger than the values.
     fraction = min(machine_epsilon(ritz) * size, 1e-3)
-    used = int((values > values.max() * fraction).sum())
+    return np.asarray((values > values.max(axis=-1, keepdims=True, initial=0) * fraction).sum(-1))
+
+
+def warn_about_rank(ritz: Array, s: int, size: int, *, centred: bool) -> None:
+    """Warn where the samples span fewer directions than a subspace has."""
+    used = int(directions_used(ritz, size))
     if used < s:
         warn_user(
             f"the samples{' minus their mean' if centred else ''} span only {used} directions, "
             f"fewer than subspace_dim={s}: the other directions of the bases mean nothing; lower "
             "subspace_dim",
+        )
+
+
+def warn_empty(counts: Array) -> None:
+    """Warn about subspaces without samples."""
+    empty = np.flatnonzero(to_numpy(counts) == 0)
+    if len(empty):
+        warn_user(
+            f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
+            "lam or n_init"
         )
 
 

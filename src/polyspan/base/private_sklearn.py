@@ -35,7 +35,7 @@ from sklearn.utils.validation import _check_feature_names_in as check_feature_na
 from sklearn.utils.validation import _check_n_features as check_n_features
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.base.bars import asked, job_of_fit
+from polyspan.base.progress import asked, job_of_fit
 
 __all__ = [
     "CallbackSupportMixin",

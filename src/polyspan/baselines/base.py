@@ -92,7 +92,10 @@ def cluster_bases(
 
 
 class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
-    """Cluster the samples by an affinity, then take the principal directions of each cluster."""
+    """Cluster the samples by an affinity, then take the principal directions of each cluster.
+
+    Subclasses return the sparse, symmetric affinity of samples of norm 1 from `_affinity(X, seed)`.
+    """
 
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
         "n_subspaces": [Interval(Integral, 1, None, closed="left"), None],
@@ -102,10 +105,6 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         "center": ["boolean"],
         "random_state": ["random_state"],
     }
-
-    def _affinity(self, X: np.ndarray, seed: int) -> scipy.sparse.csr_array:
-        """Return the sparse, symmetric affinity of samples of norm 1."""
-        raise NotImplementedError
 
     def _most_clusters(self, n_samples: int) -> int:
         """Return the largest number of clusters that may be chosen."""

@@ -170,7 +170,7 @@ class GROUSE(LinearUnion):
         self, basis: np.ndarray, X: np.ndarray, holes: Holes, order: np.ndarray, t: int
     ) -> np.ndarray:
         """Visit samples once."""
-        from polyspan.linear._solve.grouse_sweep import sweep  # loads numba
+        from polyspan.linear._solve.grouse import sweep  # loads numba
 
         values = np.where(holes.missing, 0.0, X).astype(np.float64)
         greedy = isinstance(self.step_size, str)
@@ -185,11 +185,6 @@ class GROUSE(LinearUnion):
         return columns.T
 
     _takes_missing = True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 class KGROUSE(RobustMiCUSaL):

@@ -20,7 +20,7 @@ from polyspan.kernel.mckusal import MCKUSaL
 from polyspan.kernel.options import KernelOptions, check_sizes
 from polyspan.kernel.prediction import KernelUnion
 from polyspan.kernel.robust import RobustMCKUSaL, incomplete_problem
-from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
+from polyspan.model_selection.held_out import NoiseChoice, choose_by_noise
 
 # How many numbers of components to try, in a geometric sequence.
 N_SIZES = 24

@@ -20,7 +20,7 @@ from polyspan.clustering.coordinates import (
     subspaces_of,
 )
 from polyspan.clustering.decision import Partition
-from polyspan.graphs.nearest import among_all
+from polyspan.graphs.edges import among_all
 
 #: The nearest exemplars that vote, in the coordinates that hold this part of the energy.
 N_VOTES = 5

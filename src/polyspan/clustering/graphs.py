@@ -18,10 +18,10 @@ from polyspan.graphs.edges import (
     all_angles,
     local_scaling,
     nearest_angles,
+    nearest_distances,
     overlap,
     symmetric_affinity,
 )
-from polyspan.graphs.nearest import nearest_distances
 from polyspan.graphs.spectra import Graph, leading_spectrum
 
 #: Ranks of the subspace graphs, in multiples of the number of clusters.
@@ -194,7 +194,7 @@ def _least_squares(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]
 
 
 def _ensemble(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
-    from polyspan.baselines.ensemble import co_association_graph
+    from polyspan.baselines.subspaces import co_association_graph
 
     dim = min(ENSEMBLE_DIM, max(1, coordinates.rank - 1))
     graph = co_association_graph(

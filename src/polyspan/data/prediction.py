@@ -74,12 +74,17 @@ def by_blocks(method: Method) -> Method:
 
 def map_rows(source: Source, model: Any, method: str) -> Any:
     """Apply a method of a fitted model to all rows, block by block, and return its results."""
-    light = copy.copy(model)
-    for name in list(vars(light)):
+    return source.map(light(model), method)
+
+
+def light(model: Any) -> Any:
+    """Return a fitted model without what is not sent to blocks."""
+    sent = copy.copy(model)
+    for name in list(vars(sent)):
         # Callbacks work in this process only; scikit-learn stores them under several names.
         if name in NOT_SENT or "callback" in name:
-            delattr(light, name)
-    return source.map(light, method)
+            delattr(sent, name)
+    return sent
 
 
 def _check_output(model: Any) -> None:

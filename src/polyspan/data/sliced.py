@@ -11,8 +11,8 @@ import scipy.sparse
 from sklearn import config_context
 
 from polyspan.base.arrays import Array
-from polyspan.data.measure import DENSE_ONLY
 from polyspan.data.rows import PerRow, Source, Task, part_for_block
+from polyspan.data.working import DENSE_ONLY
 
 # Bytes of a slice: enough to read a disk at full speed, little compared with any memory.
 SLICE_BYTES = 32 << 20

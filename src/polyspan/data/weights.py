@@ -129,11 +129,6 @@ def keep_without_weight(model: Any, sample_weight: Any) -> None:
             model._without_weight = without
 
 
-def total_weight(weights: Array | None, n: int) -> float:
-    """Return the sum of the weights, which is n where every sample counts once."""
-    return n if weights is None else float(np.sum(to_numpy(weights), dtype=np.float64))
-
-
 def lazy_computed(sample_weight: Any) -> Any:
     """Return weights as they are, those of a dask array computed."""
     return sample_weight.compute() if hasattr(sample_weight, "__dask_graph__") else sample_weight
@@ -167,8 +162,3 @@ def weighted_mean(scores: Any, sample_weight: Any) -> float:
         return float("nan")
     scores = xp.where(known, scores, xp.zeros_like(scores))
     return float(float64_sum(shares / total * xp.astype(scores, xp.float64)))
-
-
-def weighted_rows(weights: Array) -> Array:
-    """Return the indices of the samples whose weight is not 0."""
-    return namespace(weights).nonzero(weights)[0]

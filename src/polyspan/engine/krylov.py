@@ -17,7 +17,6 @@ from polyspan.base.arrays import (
     machine_epsilon,
     namespace,
     top_eigenvectors,
-    transpose,
     zeros,
 )
 from polyspan.geometry.bases import orthonormal_columns
@@ -79,8 +78,8 @@ def leading_subspace(
                 return Leading(zeros((s,), start), start, False)
             if j + 1 < n_blocks:
                 block = _orthogonal_to(basis[:, : here.stop], image[:, here])
-        projected = transpose(basis) @ image
-        values, ritz = top_eigenvectors((projected + transpose(projected)) / 2.0, width)
+        projected = basis.mT @ image
+        values, ritz = top_eigenvectors((projected + projected.mT) / 2.0, width)
         block = basis @ ritz
         converged = _residual(block[:, :s], image @ ritz[:, :s]) <= tol
         if converged:
@@ -95,10 +94,10 @@ def _orthogonal_to(basis: Array, block: Array) -> Array:
     It is not where little of the block lies outside the span of the basis.
     """
     xp = namespace(basis)
-    inside = transpose(basis) @ block
+    inside = basis.mT @ block
     for _ in range(3):
         block = orthonormal_columns(block - basis @ inside)
-        inside = transpose(basis) @ block
+        inside = basis.mT @ block
         if float(xp.max(xp.abs(inside))) <= 100.0 * machine_epsilon(basis):
             break
     return block
@@ -107,7 +106,7 @@ def _orthogonal_to(basis: Array, block: Array) -> Array:
 def _residual(vectors: Array, image: Array) -> float:
     """Return ‖AV - VΘ‖ / ‖Θ‖ with Θ = VᵀAV."""
     xp = namespace(vectors)
-    theta = transpose(vectors) @ image
+    theta = vectors.mT @ image
     size = float(xp.linalg.vector_norm(theta))
     error = float(xp.linalg.vector_norm(image - vectors @ theta))
     if size > 0:

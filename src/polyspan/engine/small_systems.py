@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyspan.base.arrays import Array, machine_epsilon, moved_to, namespace, transpose, zeros
+from polyspan.base.arrays import Array, machine_epsilon, moved_to, namespace, zeros
 
 
 def pairwise_products(bases: Array) -> Array:
@@ -24,8 +24,8 @@ def pairwise_products(bases: Array) -> Array:
     """
     xp = namespace(bases)
     rows, columns = np.triu_indices(bases.shape[2])
-    first = xp.take(transpose(bases), moved_to(rows, bases), axis=1)
-    return first * xp.take(transpose(bases), moved_to(columns, bases), axis=1)
+    first = xp.take(bases.mT, moved_to(rows, bases), axis=1)
+    return first * xp.take(bases.mT, moved_to(columns, bases), axis=1)
 
 
 def packed_systems(pairs: Array, missing: Array, prior: float) -> Array:
@@ -45,7 +45,7 @@ def packed_systems(pairs: Array, missing: Array, prior: float) -> Array:
     """
     xp = namespace(pairs)
     k, t, m = pairs.shape
-    gram = xp.reshape(pairs, (k * t, m)) @ transpose(missing)
+    gram = xp.reshape(pairs, (k * t, m)) @ missing.mT
     gram = xp.reshape(gram, (k, t, missing.shape[0]))
     return systems_from_gram(gram, prior)
 
@@ -98,17 +98,17 @@ class AffineTerms:
         """Multiply bases, (k, n_features, s), with points of them, in any shape."""
         xp = namespace(bases)
         c = xp.reshape(points, (bases.shape[0], bases.shape[1]))
-        rows = xp.concat([transpose(bases), c[:, None, :]], axis=1) * c[:, None, :]
-        return cls(rows, transpose(bases) @ c[..., None], c, prior)
+        rows = xp.concat([bases.mT, c[:, None, :]], axis=1) * c[:, None, :]
+        return cls(rows, bases.mT @ c[..., None], c, prior)
 
     def at(self, values: Array, missing: Array) -> tuple[Array, Array]:
         """Return -Dᵀc + (1-ρ)[D]ᵀ[c]_Ωᶜ, (k, s, n), and 2cᵀy - ‖c‖² + (1-ρ)‖[c]_Ωᶜ‖², (k, n)."""
         xp = namespace(values)
         k, t, m = self.factors.shape
-        hidden = xp.reshape(self.factors, (k * t, m)) @ transpose(missing)
+        hidden = xp.reshape(self.factors, (k * t, m)) @ missing.mT
         hidden = (1.0 - self.prior) * xp.reshape(hidden, (k, t, missing.shape[0]))
         squares = xp.sum(self.points * self.points, axis=1)[:, None]
-        lift = 2.0 * (self.points @ transpose(values)) - squares + hidden[:, -1, :]
+        lift = 2.0 * (self.points @ values.mT) - squares + hidden[:, -1, :]
         return hidden[:, :-1, :] - self.inside, lift
 
 

@@ -12,7 +12,6 @@ from polyspan.base.arrays import (
     moved_to,
     namespace,
     to_numpy,
-    transpose,
 )
 
 # If the smallest pivot of a Cholesky factor, as a fraction of the largest, is below this times the
@@ -88,13 +87,13 @@ def orthonormal_rows(a: Array, dims: Dims = None) -> Array:
         Matrices with orthonormal rows.
     """
     if is_host(a):
-        return transpose(zero_padded(orthonormal_columns(transpose(a)), dims))
+        return zero_padded(orthonormal_columns(a.mT), dims).mT
     return cholesky_rows(a, dims)
 
 
 def cholesky_orthonormal(a: Array, dims: Dims = None) -> Array:
     """Orthonormalise the columns of a stack of tall matrices; see `cholesky_rows`."""
-    return transpose(cholesky_rows(transpose(a), dims))
+    return cholesky_rows(a.mT, dims).mT
 
 
 def zero_padded(bases: Array, dims: Dims) -> Array:
@@ -147,15 +146,15 @@ def cholesky_rows(a: Array, dims: Dims = None) -> Array:
     fine = to_numpy(spread) > least
     kept, bad = np.flatnonzero(fine), np.flatnonzero(~fine)
     chosen = moved_to(kept, a)
-    others = transpose(xp.take(a, moved_to(bad, a), axis=0))
+    others = xp.take(a, moved_to(bad, a), axis=0).mT
     padding = None if padding is None else xp.take(padding, chosen, axis=0)
     parts = [
         _passes(xp.take(a, chosen, axis=0), xp.take(lower, chosen, axis=0), 0.0, padding),
-        transpose(orthonormal_columns(others)),
+        orthonormal_columns(others).mT,
     ]
     back = np.argsort(np.concatenate([kept, bad]))
     found = xp.reshape(xp.take(xp.concat(parts, axis=0), moved_to(back, a), axis=0), shape)
-    return found if dims is None else transpose(zero_padded(transpose(found), dims))
+    return found if dims is None else zero_padded(found.mT, dims).mT
 
 
 def _cholesky(a: Array, padding: Array | None) -> Array:
@@ -165,7 +164,7 @@ def _cholesky(a: Array, padding: Array | None) -> Array:
     """
     xp = namespace(a)
     wide = xp.astype(a, xp.float64, copy=False)
-    gram = wide @ transpose(wide)
+    gram = wide @ wide.mT
     largest = xp.max(xp.linalg.diagonal(gram), axis=1)[:, None, None]
     if padding is not None:
         gram = gram + xp.where(largest > 0, largest, xp.ones_like(largest)) * padding
@@ -308,7 +307,7 @@ def is_orthonormal(bases: Array, tolerance: float | None = None) -> bool:
     xp = namespace(bases)
     if tolerance is None:
         tolerance = machine_epsilon(bases) ** 0.5
-    gram = transpose(bases) @ bases
+    gram = bases.mT @ bases
     return bool(xp.max(xp.abs(gram - identity(gram.shape[-1], gram))) <= tolerance)
 
 

@@ -18,7 +18,6 @@ from polyspan.base.arrays import (
     moved_to,
     namespace,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.base.inputs import as_dispatched
@@ -39,7 +38,7 @@ SKEW = 1e-3
 
 def _residual(first: Array, second: Array) -> Array:
     """Return D_1 - P_2 D_1, which unlike s - trace is accurate for small angles."""
-    return first - second @ (transpose(second) @ first)
+    return first - second @ (second.mT @ first)
 
 
 def _cosines_and_sines(first: Array, second: Array) -> tuple[Array, Array]:
@@ -48,7 +47,7 @@ def _cosines_and_sines(first: Array, second: Array) -> tuple[Array, Array]:
     smaller, larger = (second, first) if second.shape[1] <= first.shape[1] else (first, second)
     if smaller.shape[1] == 0:
         return zeros((0,), first), zeros((0,), first)
-    cosines = xp.linalg.svdvals(transpose(first) @ second)
+    cosines = xp.linalg.svdvals(first.mT @ second)
     sines = xp.flip(xp.linalg.svdvals(_residual(smaller, larger)), axis=0)
     one = xp.ones_like(cosines)
     return xp.minimum(cosines, one), xp.minimum(sines, one)
@@ -247,7 +246,7 @@ def closeness(bases: Array, dims: tuple[int, ...] | None = None) -> Array:
         Sum of the squared distances of all ordered pairs of every stack.
     """
     wide = side_by_side(bases)
-    return closeness_of_gram(transpose(wide) @ wide, bases.shape[1], dims)
+    return closeness_of_gram(wide.mT @ wide, bases.shape[1], dims)
 
 
 def side_by_side(bases: Array) -> Array:

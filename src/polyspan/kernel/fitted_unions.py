@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,25 +41,16 @@ class FittedUnion:
     samples.
     """
 
-    def chunks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield (slice of the rows, their chunk) for all samples."""
-        raise NotImplementedError
-
-    def projections(self, chunk: Array) -> list[Array]:
-        """Return D_lᵀφ̃(z), (n, subspace_dim), for every subspace."""
-        raise NotImplementedError
-
-    def squared_norms(self, X: Array, chunk: Array) -> Array:
-        """Return κ̃(z, z) of the samples X, which belong to the chunk."""
-        raise NotImplementedError
-
-    def expansion_weights(self, projections: Array, p: int) -> Array:
-        """Return the weights over the training samples that give projections on subspace p."""
-        raise NotImplementedError
-
-    def training_values(self) -> Array:
-        """Return the kernel matrix of the training samples, not centred."""
-        raise NotImplementedError
+    chunks: Callable[[Array], Iterator[tuple[slice, Array]]]
+    """Yields (slice of the rows, their chunk) for all samples."""
+    projections: Callable[[Array], list[Array]]
+    """Returns D_lᵀφ̃(z), (n, subspace_dim), for every subspace."""
+    squared_norms: Callable[[Array, Array], Array]
+    """Returns κ̃(z, z) of the samples X, which belong to the chunk."""
+    expansion_weights: Callable[[Array, int], Array]
+    """Returns the weights over the training samples that give projections on subspace p."""
+    training_values: Callable[[], Array]
+    """Returns the kernel matrix of the training samples, not centred."""
 
     def training_distances(self, X: Array) -> Array:
         """Return the distances of the training samples."""

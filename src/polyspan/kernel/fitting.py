@@ -10,12 +10,12 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.base.arrays import Array, moved_to, namespace, restore_order, to_numpy
-from polyspan.base.checks import check_extent, check_header, lowest_finite, warn_user
+from polyspan.base.checks import check_extent, check_header, lowest_finite, warn_empty, warn_user
 from polyspan.base.progress import FitProgress
-from polyspan.data.measure import measure_block
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
 from polyspan.data.weights import check_weights, keep_without_weight, source_weights
+from polyspan.data.working import measure_block
 from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel.functions import check_kernel_matrix
@@ -55,19 +55,6 @@ class Data:
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """Result of one start, as a problem returns it."""
-
-    solution: KernelSolution
-    criterion: float
-    """What starts are compared by: F3, or the sum of leave-one-out residuals."""
-    counts: np.ndarray
-    """Samples per subspace."""
-    problem_subspaces: Any
-    """The subspaces in the form that `union` and `distances` of the problem take."""
-
-
-@dataclass(frozen=True)
 class KernelRun:
     """Result of one start, as users see it in `runs_`."""
 
@@ -80,7 +67,7 @@ class KernelRun:
     converged: bool
 
 
-def read(model: KernelUnion, X: Any, source: Source | None, sample_weight: Any) -> Data:
+def read(model: KernelUnion, X: Any, sample_weight: Any, source: Source | None = None) -> Data:
     """Check training data and weights; a source of rows is read once."""
     keep_without_weight(model, sample_weight)
     if source is None:
@@ -118,14 +105,14 @@ def weighted_data(X: Array, weights: Array | None, *, pairwise: bool = False) ->
 
 
 def labels_of_all(
-    data: Data, problem: GramProblem | NystromProblem, run: RunResult
+    data: Data, problem: GramProblem | NystromProblem, run: KernelSolution
 ) -> Array | None:
     """Return the labels of a run; samples of weight 0 have those of the nearest subspace."""
-    labels = run.solution.labels
+    labels = run.labels
     if labels is None or data.kept is None or data.left_out is None:
         return labels
     others = np.setdiff1d(np.arange(data.n_given), data.kept)
-    nearest = problem.union(run.problem_subspaces).nearest(data.left_out)
+    nearest = problem.union(run.learned).nearest(data.left_out)
     places = [moved_to(data.kept, labels), moved_to(others, labels)]
     return restore_order(places, [labels, nearest])
 
@@ -150,11 +137,11 @@ def run_starts(
     options: KernelOptions,
     rng: np.random.RandomState,
     progress: FitProgress,
-) -> list[RunResult]:
+) -> list[KernelSolution]:
     """Run all starts, in threads where the problem allows it."""
     seeds = [int(seed) for seed in rng.randint(2**31 - 1, size=options.n_starts)]
 
-    def run(start: int) -> RunResult:
+    def run(start: int) -> KernelSolution:
         monitor = progress.monitor(start, lambda current: {"_union": problem.union(current)})
         result = problem.run(options, seeds[start], monitor)
         progress.end_start(start)
@@ -167,67 +154,65 @@ def run_starts(
 
 
 def store(
-    model: KernelUnion, data: Data, problem: GramProblem | NystromProblem, runs: list[RunResult]
-) -> RunResult:
+    model: KernelUnion,
+    data: Data,
+    problem: GramProblem | NystromProblem,
+    runs: list[KernelSolution],
+) -> KernelSolution:
     """Store the best of all runs, and return it."""
     criteria = [found.criterion for found in runs]
     place = criteria.index(lowest_finite(criteria))
     best = runs[place]
     model.runs_ = [
         KernelRun(
-            run.solution.objective, labels_of_all(data, problem, run), run.criterion,
-            run.solution.stopped == "converged",
+            run.objective, labels_of_all(data, problem, run), run.criterion,
+            run.stopped == "converged",
         )
         for run in runs
     ]  # fmt: skip
-    solution, distances = best.solution, problem.distances(best.problem_subspaces)
+    distances = problem.distances(best.learned)
     xp = namespace(distances)
-    model._union = problem.union(best.problem_subspaces)
-    model.members_ = solution.subspaces.members
-    model.coefs_ = solution.subspaces.coefs
-    model.objective_ = solution.objective
-    model.objective_history_ = moved_to(solution.history, distances, xp.float64)
+    model._union = problem.union(best.learned)
+    model.members_ = best.subspaces.members
+    model.coefs_ = best.subspaces.coefs
+    model.objective_ = best.objective
+    model.objective_history_ = moved_to(best.history, distances, xp.float64)
     model.update_histories_ = [
-        moved_to(history, distances, xp.float64) for history in solution.update_histories
+        moved_to(history, distances, xp.float64) for history in best.update_histories
     ]
     model.subspace_distances_ = distances
-    model.n_iter_ = solution.n_iter
-    model.converged_ = solution.stopped == "converged"
+    model.n_iter_ = best.n_iter
+    model.converged_ = best.stopped == "converged"
     model.labels_ = model.runs_[place].labels
     if data.source is not None:
         model.labels_ = map_rows(data.source, model, "predict")
     return best
 
 
-def warn_about(best: RunResult, options: KernelOptions) -> None:
+def warn_about(best: KernelSolution, options: KernelOptions) -> None:
     """Warn about empty subspaces, lost directions, and a run that did not converge."""
-    solution, rules = best.solution, options.rules
-    empty = np.flatnonzero(best.counts == 0)
-    if len(empty):
-        warn_user(
-            f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
-            "lam or n_init"
-        )
-    dims = solution.subspaces.dimensions
+    rules = options.rules
+    warn_empty(best.counts)
+    dims = best.subspaces.dimensions
     short = np.flatnonzero((dims < rules.subspace_dim) & (best.counts > 0))
     if len(short):
         warn_user(
             f"subspaces {short.tolist()} have {dims[short].tolist()} directions, fewer than "
             f"subspace_dim={rules.subspace_dim}: their samples span no more"
         )
-    if solution.stopped == "cycle":
+    if best.stopped == "cycle":
         warn_user(
-            f"labels came back after {solution.n_iter} iterations: they go round in a cycle, of "
+            f"labels came back after {best.n_iter} iterations: they go round in a cycle, of "
             "which the lowest objective is kept; another lam or init may settle",
             ConvergenceWarning,
         )
-    if solution.stopped == "max_iter":
+    if best.stopped == "max_iter":
         message = (
             f"labels did not settle in max_iter={rules.max_iter} iterations: raise max_iter or tol"
         )
         if options.leave_one_out:
             message = (
-                f"leave-one-out labels did not settle in {solution.n_iter} steps: the best of "
+                f"leave-one-out labels did not settle in {best.n_iter} steps: the best of "
                 "those seen are kept"
             )
         warn_user(message, ConvergenceWarning)

@@ -26,7 +26,6 @@ from polyspan.kernel._solve.alternation import (
 from polyspan.kernel._solve.leave_one_out import explicit_coordinates, leave_one_out_labels
 from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitted_unions import ExactUnion
-from polyspan.kernel.fitting import RunResult
 from polyspan.kernel.functions import Kernel, centerer_of, centred_by, largest_entry
 from polyspan.kernel.options import KernelOptions
 
@@ -99,7 +98,7 @@ class GramProblem:
         n_columns = options.n_subspaces * options.rules.subspace_dim
         return limit_threads(2.0 * self.G.shape[0] ** 2 * n_columns, options.n_starts)
 
-    def run(self, options: KernelOptions, seed: int, monitor: Monitor | None) -> RunResult:
+    def run(self, options: KernelOptions, seed: int, monitor: Monitor | None) -> KernelSolution:
         """Run one start until it stops."""
         G, n_subspaces = self.G, options.n_subspaces
         rules = replace(options.rules, floor=self.floor)
@@ -113,8 +112,10 @@ class GramProblem:
             criterion = solution.objective
         counts = np.bincount(to_numpy(solution.labels), minlength=n_subspaces)
         own = solution.subspaces
-        solution = replace(solution, subspaces=self._among_all(self.union(own).subspaces))
-        return RunResult(solution, criterion, counts, own)
+        among_all = self._among_all(self.union(own).subspaces)
+        return replace(
+            solution, subspaces=among_all, criterion=criterion, counts=counts, learned=own
+        )
 
     def _start(self, options: KernelOptions, seed: int) -> KernelSubspaces | Array:
         """Return the start of one run, for the scaled matrix."""

@@ -233,7 +233,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         source = row_source(X)
         if source is not None:
             self._check_needs()
-        data = read(self, X, source, sample_weight)
+        data = read(self, X, sample_weight, source)
         options = options_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)
         kernel = kernel_of(self, self.kernel_params)
@@ -264,7 +264,4 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
                 "init='spectral' or 'gkiop' without gkiop_seeds"
             )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
+    _any_namespace = True

@@ -34,25 +34,24 @@ from polyspan.base.arrays import (
     zeros,
 )
 from polyspan.base.progress import Monitor
-from polyspan.data.measure import measure_block
-from polyspan.data.working import Working
+from polyspan.data.working import Working, measure_block
 from polyspan.geometry.distances import distances_between
 from polyspan.geometry.matrices import leading_eigen
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel._solve.leave_one_out import LeaveOneOut, leave_one_out_labels
 from polyspan.kernel._solve.subspaces import KernelSubspaces
 from polyspan.kernel.fitted_unions import LowRankUnion
-from polyspan.kernel.fitting import Data, RunResult
+from polyspan.kernel.fitting import Data
 from polyspan.kernel.functions import Kernel, check_values, matrix_of
 from polyspan.kernel.options import KernelOptions
 from polyspan.linear._solve.alternation import (
     Rules,
     Solution,
     alternate,
+    refill_empty,
     update_exactly,
 )
 from polyspan.linear._solve.problem import Problem, prepare, prepare_source
-from polyspan.linear._solve.refilling import refill_empty
 
 # Eigenvalues of the landmarks' kernel matrix below this fraction of the largest are rounding.
 RANK_TOL = 1e-12
@@ -158,7 +157,7 @@ class NystromProblem:
         n_columns = options.n_subspaces * min(options.rules.subspace_dim, rank)
         return limit_threads(pass_work(rows.n_rows, rank, n_columns) if rows.in_memory else 0.0)
 
-    def run(self, options: KernelOptions, seed: int, monitor: Monitor | None) -> RunResult:
+    def run(self, options: KernelOptions, seed: int, monitor: Monitor | None) -> KernelSolution:
         """Run one start until it stops."""
         linear, s = self.linear, min(options.rules.subspace_dim, self.map.rank)
         labels = self._start_labels(options, s, seed)
@@ -171,7 +170,8 @@ class NystromProblem:
             solution = refill_empty(linear, solution, rules, monitor=monitor)
         found = self._in_feature_space(solution)
         criterion = solution.criterion if options.leave_one_out else found.objective
-        return RunResult(found, criterion, to_numpy(solution.counts), solution.frames)
+        counts = to_numpy(solution.counts)
+        return replace(found, criterion=criterion, counts=counts, learned=solution.frames)
 
     def _leave_one_out(
         self, labels: Any, n_subspaces: int, s: int, monitor: Monitor | None

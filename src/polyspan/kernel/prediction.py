@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.base.arrays import Array, members_of, namespace, restore_order, zeros
@@ -14,7 +13,7 @@ from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.sliced import row_source
 from polyspan.kernel._solve.subspaces import energies
 from polyspan.kernel.preimages import combination_weights, polish, preimages
-from polyspan.linear.prediction import UnionPrediction, can_impute
+from polyspan.linear.prediction import UnionPrediction
 
 if TYPE_CHECKING:
     from polyspan.kernel.fitted_unions import ExactUnion, LowRankUnion
@@ -158,30 +157,13 @@ class KernelUnion(UnionPrediction):
             parts.append(found)
         return restore_order(members, parts)
 
-    @available_if(can_impute)  # type: ignore[untyped-decorator]
-    @as_samples
-    def impute(self, X: Any) -> Array:
-        """Fill the missing entries and keep every observed entry as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, with NaN for missing entries.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, n_features)
-            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
-            pandas or Polars, or where `set_output` asks for one.
-        """
+    def _filled(self, X: Array) -> Array:
         self._check_preimage()
-        X = self._validate(X, reset=False, method="impute")
-        return np.where(np.isnan(X), self._preimages(X), X)
+        return self._preimages(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.allow_nan = self._takes_missing
         return tags
 
 

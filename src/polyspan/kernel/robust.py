@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from polyspan.base.arrays import keep_freed_memory
 from polyspan.base.checks import check_columns_observed, warn_user
 from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
-from polyspan.data.weights import check_weights, keep_without_weight
-from polyspan.kernel.fitting import Data, learn, weighted_data
+from polyspan.kernel.fitting import Data, learn, read
 from polyspan.kernel.functions import check_kernel_matrix, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.incomplete import estimate_feature_distances, estimate_kernel, mend_samples
@@ -220,9 +219,7 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
             The fitted estimator.
         """
         keep_freed_memory()
-        X = self._validate(X, reset=True)
-        data = weighted_data(X, check_weights(sample_weight, X))
-        keep_without_weight(self, sample_weight)
+        data = read(self, X, sample_weight)
         check_columns_observed(np.isnan(data.X))
         options = options_of(self, data.n_given, data.kept)
         rng = check_random_state(self.random_state)

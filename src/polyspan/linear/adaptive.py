@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -12,15 +13,11 @@ from polyspan.base.checks import refuse_lazy, warn_user
 from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
 from polyspan.data.sliced import row_source
 from polyspan.geometry.dimension import check_neighbours
-from polyspan.linear._solve.alternation import Needs, Rules, Solution
+from polyspan.linear._solve.alternation import Rules, one_by_one
 from polyspan.linear._solve.merging import (
-    AdaptiveRules,
-    AdaptiveSolution,
     learn_adaptively,
     most_frequent_size,
 )
-from polyspan.linear._solve.problem import Monitor, Problem
-from polyspan.linear._solve.refilling import monitor_of_start
 from polyspan.linear.fitting import learn_union, warn_about
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.options import CONSTRAINTS, in_words, n_kept, plan_of
@@ -180,10 +177,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         refuse_lazy(self, X)
         if row_source(X) is not None:  # a file in chunks, which is read as a whole
             X = np.asarray(X)
-        data = read(
-            self, X, self.max_dim, Needs(all_samples=True), copied=False,
-            sample_weight=sample_weight,
-        )  # fmt: skip
+        data = read(self, X, self.max_dim, sample_weight)
         dim = max(1, min(self.max_dim, data.n_features - 1))
         rules = Rules("exact", self.max_iter, float(self.tol), trim=float(self.trim))
         plan = plan_of(self, rules, self.max_subspaces, dim, affine=False)
@@ -194,11 +188,14 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
                 f"{in_words(data.n_learned, rules.trim)} is fewer than max_dim={self.max_dim}: "
                 f"lower max_dim{' or trim' if rules.trim else ''} or give more samples"
             )
+        threshold, k1, k2 = float(self.merge_threshold), self.k1, self.k2
+        learn = one_by_one(
+            partial(learn_adaptively, rules=rules, merge_threshold=threshold, k1=k1, k2=k2)
+        )
         best, progress = learn_union(
-            self, data, plan, y, learn=self._learn, choose=most_frequent_size, prior=self._prior()
+            self, data, plan, y, learn=learn, choose=most_frequent_size, prior=self._prior()
         )
         self.n_subspaces_, _, self.subspace_dim_ = self.bases_.shape
-        assert isinstance(best, AdaptiveSolution)
         self.merge_history_ = list(best.merges)
         self.dimension_estimates_ = np.array(best.dimensions)
         progress.end()
@@ -216,24 +213,3 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
                 f"subspaces {small} have at most k2={self.k2} samples: fewer neighbours were used "
                 "to estimate their dimension"
             )
-
-    def _prior(self) -> float:
-        return float(self.fill_prior)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _learn(
-        self, problem: Problem, frames: np.ndarray, monitor: Monitor | None
-    ) -> list[Solution]:
-        rules = AdaptiveRules(
-            float(self.merge_threshold), self.k1, self.k2, self.max_iter, float(self.tol)
-        )
-        return [
-            learn_adaptively(
-                problem, start, rules, monitor=monitor and monitor_of_start(monitor, k)
-            )
-            for k, start in enumerate(frames)
-        ]

@@ -16,15 +16,14 @@ from polyspan.base.arrays import (
     moved_to,
     namespace,
     to_numpy,
-    transpose,
 )
+from polyspan.base.checks import directions_used
 from polyspan.data.working import Working, span_of
 from polyspan.geometry.bases import draw_bases, zero_padded
-from polyspan.linear._solve.annealing import temperatures
+from polyspan.linear._solve.annealing import annealed_starts, temperatures
 from polyspan.linear._solve.batched import Batch, affine_labels, anneal_batch, fit_pooled, nearest
 from polyspan.linear._solve.batched_runs import Runs, best_of, learn, restart_from_pooled
 from polyspan.linear._solve.shape import join
-from polyspan.linear._solve.unequal import annealed_starts
 from polyspan.linear.options import Plan
 from polyspan.linear.starts import (
     checked_start,
@@ -149,8 +148,8 @@ def fit_group(
     batch, working = _prepare(plan, lam, X[which, ...], starts, which)
     xp, n = namespace(X), X.shape[1]
     pooled_start, frames = starts.draw(batch, working, which)
-    frames = xp.asarray(transpose(frames), copy=True)
-    pooled, residual, ritz = fit_pooled(batch, transpose(pooled_start))
+    frames = xp.asarray(frames.mT, copy=True)
+    pooled, residual, ritz = fit_pooled(batch, pooled_start.mT)
     if plan.annealed:
         # As for a single problem: no temperature of 0 where all samples lie in one subspace.
         smallest = 1e4 * float(xp.finfo(frames.dtype).smallest_normal)
@@ -163,15 +162,16 @@ def fit_group(
             least = to_numpy(xp.clip(rounding, smallest, None))
             starts_of = [
                 annealed_starts(
-                    batch.problem(k), transpose(frames[k, ...]),
+                    batch.problem(k), frames[k, ...].mT,
                     level_schedules(plan, float(residual[k]) / n, ritz[k, :], n, float(least[k])),
                 )[0]
                 for k in range(frames.shape[0])
             ]  # fmt: skip
-            frames = xp.asarray(transpose(xp.stack(starts_of)), copy=True)
+            frames = xp.asarray(xp.stack(starts_of).mT, copy=True)
     best = best_of(learn(batch, frames, plan.rules, max_bytes), frames.shape[1])
     best = restart_from_pooled(batch, best, pooled, to_numpy(residual), plan.rules, max_bytes)
-    n_narrow = _count_narrow(ritz, max(batch.X.shape[1:]))
+    used = directions_used(ritz, max(batch.X.shape[1:]))
+    n_narrow = int((used < plan.subspace_dim).sum())
     return _outward(batch, working, best), n_narrow, int(best.empty().any(axis=1).sum())
 
 
@@ -194,7 +194,7 @@ def _prepare(
 def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:
     """Return the best runs in the coordinates of the data."""
     frames, means = best.frames[:, None, ...], working.mean[:, 0, :]
-    found = working.to_data(transpose(best.frames))
+    found = working.to_data(best.frames.mT)
     n_iter, converged = moved_to(best.n_iter, frames), moved_to(best.converged, frames)
     if batch.affine:
         labels, objective = affine_labels(batch, frames)
@@ -204,13 +204,3 @@ def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:
     labels = nearest(batch, frames)[0][:, 0, :]
     objective = moved_to(best.objective, frames)
     return BatchFit(found, labels, means, objective, n_iter, converged)
-
-
-def _count_narrow(ritz: Array, size: int) -> int:
-    """Count the problems whose samples span fewer directions than a subspace has."""
-    if not ritz.shape[1]:
-        return 0
-    values = np.sqrt(np.maximum(to_numpy(ritz), 0))
-    fraction = min(machine_epsilon(ritz) * size, 1e-3)  # as for a single problem
-    used = values > values.max(axis=1, keepdims=True) * fraction
-    return int((~used).any(axis=1).sum())

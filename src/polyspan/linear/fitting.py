@@ -15,9 +15,9 @@ from polyspan.base.arrays import (
     Array,
     moved_to,
     namespace,
-    to_numpy,
 )
 from polyspan.base.checks import (
+    warn_empty,
     warn_unconverged,
     warn_user,
 )
@@ -25,16 +25,15 @@ from polyspan.base.progress import FitProgress
 from polyspan.data.prediction import map_rows
 from polyspan.data.working import Working
 from polyspan.geometry.distances import closeness
-from polyspan.linear._solve.alternation import Solution
+from polyspan.linear._solve.alternation import Learn, Solution
+from polyspan.linear._solve.alternation import learn as learn_by_alternation
 from polyspan.linear._solve.problem import Problem
-from polyspan.linear._solve.refilling import learn as learn_by_alternation
 from polyspan.linear._solve.shape import join
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.looking import noise_variance
 from polyspan.linear.options import Plan
 from polyspan.linear.reading import Data
 from polyspan.linear.starts import (
-    Learn,
     draw_starts,
     fitted_attributes,
     given_start,
@@ -102,9 +101,8 @@ def _centred_on_kept(
     frames = working.to_working(relative_to_mean(start, working.mean, plan.affine))
     monitor = progress.monitor(plan.n_starts, partial(fitted_attributes, problem, working))
     (found,) = learn_by_alternation(problem, frames[None, ...], plan.rules, monitor=monitor)
-    # A solution of Algorithm 2 keeps its merges.
-    best = replace(best, **{**vars(found), "anneal_history": best.anneal_history})
-    return problem, working, best
+    before = {name: getattr(best, name) for name in ("anneal_history", "merges", "dimensions")}
+    return problem, working, replace(found, **before)
 
 
 def store(
@@ -148,7 +146,7 @@ def _training_labels(
         # Exact ties may fall otherwise in the coordinates of the span, or about a point.
         return model._nearest(data.X)
     xp = namespace(best.frames)
-    labels = best.labels if data.learned is None else data.expand_labels(best.labels)
+    labels = best.labels if data.learned is None else data.expand(best.labels, -1)
     if (data.weights is not None or data.far is not None) and data.learned is not None:
         labels = xp.where(data.learned, labels, model._nearest(data.X))
     return xp.astype(labels, xp.int64, copy=False)
@@ -185,12 +183,7 @@ def _affine_objective(problem: Problem, best: Solution, labels: Any, unit: float
 
 def warn_about(best: Solution, plan: Plan, lam: float) -> None:
     """Warn of empty subspaces, equal subspaces and missing convergence."""
-    empty = np.flatnonzero(to_numpy(best.counts) == 0)
-    if len(empty):
-        warn_user(
-            f"no sample is assigned to subspaces {empty.tolist()}: lower n_subspaces, or raise "
-            "lam or n_init"
-        )
+    warn_empty(best.counts)
     if not plan.affine:
         _warn_if_coinciding(best.frames, lam, plan.dims)
     if best.stopped == "max_iter":

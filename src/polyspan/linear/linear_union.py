@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.base.arrays import (
+    SAFE_EXPONENTS,
     Array,
     limit_threads,
     machine_epsilon,
@@ -20,19 +22,16 @@ from polyspan.base.arrays import (
     row_slices,
     rows_at_once,
     to_numpy,
-    transpose,
-    zeros,
 )
 from polyspan.base.checks import refuse_missing, validate_samples
-from polyspan.base.private_sklearn import available_if
 from polyspan.data.missing import Holes
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.geometry.bases import subspace_dims
 from polyspan.geometry.distances import distances_between
-from polyspan.linear._solve.masked import MaskedBlock, MaskedFit
-from polyspan.linear._solve.observation import Stacked, energies, project
-from polyspan.linear.looking import coordinates, memberships, own_fits
-from polyspan.linear.prediction import UnionPrediction, UnlikeRows, by_scale, can_impute
+from polyspan.linear._solve.masked import MaskedBlock
+from polyspan.linear._solve.observation import CompleteBlock
+from polyspan.linear.looking import coordinates, memberships
+from polyspan.linear.prediction import UnionPrediction
 
 
 class LinearUnion(UnionPrediction):
@@ -50,8 +49,9 @@ class LinearUnion(UnionPrediction):
         return hasattr(self, "bases_")
 
     def _prior(self) -> float:
-        """Return ρ, the weight of filled-in entries."""
-        return 0.0
+        """Return ρ, the weight of filled-in entries; Algorithm 3 fills none."""
+        filled = getattr(self, "solver", "") != "grouse"
+        return float(getattr(self, "fill_prior", 0.0)) if filled else 0.0
 
     @property
     def _n_features_out(self) -> int:
@@ -84,49 +84,39 @@ class LinearUnion(UnionPrediction):
         anchors = getattr(self, "anchors_", None)
         return None if anchors is None else anchors - self.mean_
 
-    @by_scale
     def _nearest(self, X: Array) -> Array:
         xp = namespace(X)
-        if self._takes_missing:
-            labels = [xp.argmax(fit.gains[0, ...], axis=0) for fit, _ in self._masked_fits(X)]
-            judged = Holes.of(X).n_observed > self.bases_.shape[2]
-            return xp.where(judged, xp.concat(labels, axis=0), -1)
-        if self._points() is not None:
+        if not self._takes_missing and self._points() is not None:
             return xp.argmin(self._distances(X), axis=1)
-        found = zeros((X.shape[0],), X, xp.int64)
-        with self._limit_threads(X):
-            stacked = Stacked.of(self.bases_[None, ...])
-            for which, chunk, _ in self._chunks(X):
-                projections = project(chunk, stacked)
-                found[which] = xp.argmax(energies(projections)[0, ...], axis=0)
-        return found
+        labels = self._by_rows(X, lambda fit, _: xp.argmax(fit.gains[0, ...], axis=0))
+        if not self._takes_missing:
+            return labels
+        return xp.where(Holes.of(X).n_observed > self.bases_.shape[2], labels, -1)
 
-    @by_scale
     def _distances(self, X: Array) -> Array:
         xp = namespace(X)
-        n_subspaces = self.bases_.shape[0]
-        distances = zeros((X.shape[0], n_subspaces), self.bases_)
+
+        def of_fit(fit: Any, scale: float) -> Array:
+            residuals = [self._residual(fit, p, scale) for p in range(self.bases_.shape[0])]
+            if fit.weights is None:
+                norms = [xp.linalg.vector_norm(residual, axis=1) for residual in residuals]
+                return xp.stack(norms, axis=1) / scale
+            norms = [_norms(residual) for residual in residuals]
+            return xp.stack(norms, axis=1) * xp.sqrt(fit.weights)[:, None] / scale
+
+        return self._by_rows(X, of_fit)
+
+    def _residual(self, fit: Any, p: int, scale: float) -> Array:
+        """Return the residuals of rows to subspace p, times their scale; 0 where missing."""
+        basis, points = self.bases_[p, ...], self._points()
         if self._takes_missing:
-            for fit, scale in self._masked_fits(X):
-                roots = xp.sqrt(fit.weights)
-                for p in range(n_subspaces):
-                    residual = xp.where(fit.missing > 0, 0.0, fit.values - self._fitted(fit, p))
-                    distances[fit.which, p] = _norms(residual) * roots / scale
-            return distances
-        points = self._points()
-        with self._limit_threads(X):
-            for which, chunk, scales in self._chunks(X):
-                for p in range(n_subspaces):
-                    basis = self.bases_[p, ...]
-                    # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0,
-                    # not the root of a rounding error.
-                    about = chunk
-                    if points is not None:
-                        about = chunk - points[p, :] * (1.0 if scales is None else scales)
-                    residual = about - (about @ basis) @ transpose(basis)
-                    norms = xp.linalg.vector_norm(residual, axis=1)
-                    distances[which, p] = norms if scales is None else norms / scales[:, 0]
-        return distances
+            fitted = fit.coefficients[0, p, ...].mT @ basis.mT
+            fitted = fitted if fit.points is None else fitted + fit.points[0, p, :]
+            return namespace(basis).where(fit.missing > 0, 0.0, fit.values - fitted)
+        # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0, not the root of
+        # a rounding error.
+        about = fit.chunk if points is None else fit.chunk - scale * points[p, :]
+        return about - (about @ basis) @ basis.mT
 
     def _scores(self, X: Array) -> Array:
         scores = super()._scores(X)
@@ -157,101 +147,99 @@ class LinearUnion(UnionPrediction):
         """
         return self._reconstructed(self._validate(X, reset=False, method="reconstruct"))
 
-    @by_scale
     def _reconstructed(self, X: Array) -> Array:
-        xp = namespace(X)
+        xp, affine = namespace(X), self._points() is not None
         n_subspaces = self.bases_.shape[0]
-        if not self._takes_missing and self._points() is not None:
+        if affine and not self._takes_missing:
             members, parts = members_of(self._nearest(X), n_subspaces), []
             for p, own in enumerate(members):
                 basis, point = self.bases_[p, ...], self.anchors_[p, :]
                 about = xp.take(X, own, axis=0) - point
-                parts.append((about @ basis) @ transpose(basis) + point)
+                parts.append((about @ basis) @ basis.mT + point)
             return restore_order(members, parts)
-        out = zeros(X.shape, self.bases_)
-        for fits in own_fits(self, X):
-            parts = []
-            for p, own in enumerate(fits.members):
-                found = transpose(fits.coefficients[p]) @ transpose(self.bases_[p, ...])
-                found = found if fits.points is None else found + fits.points[p, :]
-                parts.append(fits.divided(found, own) + self.mean_)
-            out[fits.which, :] = restore_order(fits.members, parts)
-        return out
 
+        def of_fit(fit: Any, scale: float) -> Array:
+            members, parts = members_of(xp.argmax(fit.gains[0, ...], axis=0), n_subspaces), []
+            for p, own in enumerate(members):
+                coefficients = xp.take(fit.coefficients[0, p, ...], own, axis=1).mT / scale
+                centre = self.anchors_[p, :] if affine else self.mean_
+                parts.append(coefficients @ self.bases_[p, ...].mT + centre)
+            return restore_order(members, parts)
+
+        return self._by_rows(X, of_fit)
+
+    _filled = _reconstructed
     coordinates = coordinates
     memberships = memberships
 
-    @available_if(can_impute)
-    @as_samples
-    @by_blocks
-    def impute(self, X: Any) -> Array:
-        """Fill what is missing and keep every observed entry as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, with NaN for missing entries.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, n_features)
-            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
-            pandas or Polars, or where `set_output` asks for one.
-        """
-        X = self._validate(X, reset=False, method="impute")
+    def _by_rows(self, X: Array, of_fit: Callable[[Any, float], Array]) -> Array:
+        """Return what a function of a fit and its scale says of all rows, chunk by chunk."""
         xp = namespace(X)
-        return xp.where(xp.isnan(X), xp.astype(self._reconstructed(X), X.dtype, copy=False), X)
-
-    def _masked_fits(self, X: Array) -> Iterator[tuple[MaskedFit, float]]:
-        """Yield fits of rows with missing entries, and the scale that they are in."""
-        xp = namespace(X)
-        X = xp.astype(X, self.bases_.dtype, copy=False)
-        sizes = xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X - self.mean_)), axis=1)
-        eps = machine_epsilon(self.bases_)
-        scale = power_of_two_scale(float(xp.max(sizes)), eps)
-        if scale < 1.0:
-            UnlikeRows.check(sizes, eps)
-        block = MaskedBlock.of(X, self.mean_, scale, self._prior(), -1)
-        points = self._points()
-        points = None if points is None else scale * points[None, ...]
-        assert block is not None
-        with self._limit_threads(X):
-            for fit in block.fits(self.bases_[None, ...], points):
-                yield fit, scale
-
-    def _fitted(self, fit: MaskedFit, p: int) -> Array:
-        """Return c_p + D_pθ of all rows, relative to the mean."""
-        found = transpose(fit.coefficients[0, p, ...]) @ transpose(self.bases_[p, ...])
-        return found if fit.points is None else found + fit.points[0, p, :]
-
-    def _chunks(self, X: Array) -> Iterator[tuple[slice, Array, Array | None]]:
-        """Yield centred rows, times powers of two where their squares would leave the range."""
-        xp = namespace(X)
-        n_subspaces, _, s = self.bases_.shape
-        size = rows_at_once(X, n_subspaces * s)
-        points = self._points()
-        farthest = 0.0 if points is None else float(xp.max(xp.abs(points)))
-        for which in row_slices(X.shape[0], size):
-            chunk = X[which, :] - self.mean_
-            scale = _row_scales(chunk, machine_epsilon(self.bases_), farthest)
-            if scale is not None:
-                chunk = chunk * scale
-            yield which, xp.astype(chunk, self.bases_.dtype, copy=False), scale
-
-    def _limit_threads(self, X: Array) -> Any:
         n_subspaces, m, s = self.bases_.shape
-        return limit_threads(pass_work(X.shape[0], m, n_subspaces * s))
+        size = X.shape[0] if self._takes_missing else rows_at_once(X, n_subspaces * s)
+
+        def of_rows(rows: Array) -> Array:
+            try:
+                parts = [of_fit(*found) for found in self._fits(rows)]
+                return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+            except UnlikeRows as unlike:
+                parts = [of_rows(xp.take(rows, own, axis=0)) for own in unlike.groups]
+                return restore_order(unlike.groups, parts)
+
+        with limit_threads(pass_work(X.shape[0], m, n_subspaces * s)):
+            parts = [of_rows(X[which, :]) for which in row_slices(X.shape[0], size)]
+        return xp.concat(parts, axis=0)
+
+    def _fits(self, X: Array) -> Iterator[tuple[Any, float]]:
+        """Yield fits of rows, and the scale that they are in.
+
+        Those of complete rows are to the directions of the subspaces alone.
+        """
+        xp, dtype, points = namespace(X), self.bases_.dtype, self._points()
+        farthest = 0.0 if points is None else float(xp.max(xp.abs(points)))
+        block: Any
+        if self._takes_missing:
+            X = xp.astype(X, dtype, copy=False)
+            sizes = xp.max(xp.where(xp.isnan(X), 0.0, xp.abs(X - self.mean_)), axis=1)
+            scale = UnlikeRows.common_scale(sizes, farthest, machine_epsilon(self.bases_))
+            block = MaskedBlock.of(X, self.mean_, scale, self._prior(), -1)
+            points = None if points is None else scale * points[None, ...]
+        else:
+            X, points = X - self.mean_, None
+            sizes = xp.max(xp.abs(X), axis=1)
+            scale = UnlikeRows.common_scale(sizes, farthest, machine_epsilon(self.bases_))
+            X = xp.astype(X if scale == 1.0 else X * scale, dtype, copy=False)
+            block = CompleteBlock(X, None, X.shape[0])
+        for fit in block.fits(self.bases_[None, ...], points):
+            yield fit, scale
 
 
-def _row_scales(chunk: Array, eps: float, farthest: float) -> Array | None:
-    """Return a power of two for each row, or None where no row needs one."""
-    xp = namespace(chunk)
-    largest = xp.clip(xp.max(xp.abs(chunk), axis=1), farthest, None)
-    smallest = xp.min(xp.where(largest > 0, largest, xp.ones_like(largest)))
-    if all(power_of_two_scale(float(v), eps) == 1.0 for v in (xp.max(largest), smallest)):
-        return None
-    scales = [[power_of_two_scale(value, eps)] for value in to_numpy(largest).tolist()]
-    return moved_to(scales, chunk, xp.float64)
+class UnlikeRows(Exception):  # noqa: N818 - no error: `_by_rows` catches it
+    """Some rows are so much larger or smaller than others that they need a scale of their own.
+
+    In the scale of a row whose squares would overflow, ordinary rows would be rounded to 0. Raised
+    where the largest entries are known anyway: another look at all rows would cost up to a third of
+    a prediction.
+    """
+
+    def __init__(self, groups: list[Array]) -> None:
+        self.groups = groups
+
+    @classmethod
+    def common_scale(cls, sizes: Array, least: float, eps: float) -> float:
+        """Return a power of two for all rows, or raise it where their largest entries differ."""
+        xp = namespace(sizes)
+        sizes = xp.clip(sizes, least, None)
+        largest = float(xp.max(sizes))
+        smallest = float(xp.min(xp.where(sizes > 0, sizes, xp.ones_like(sizes))))
+        scale = power_of_two_scale(largest, eps)
+        if scale == 1.0 and power_of_two_scale(smallest, eps) == 1.0:
+            return scale
+        levels = np.trunc(np.frexp(to_numpy(sizes))[1] / SAFE_EXPONENTS[eps < 1e-10])
+        each = np.unique(levels)
+        if len(each) > 1:
+            raise cls([moved_to(np.flatnonzero(levels == one), sizes) for one in each])
+        return scale
 
 
 def _norms(residual: Array) -> Array:

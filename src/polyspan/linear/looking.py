@@ -6,10 +6,7 @@ prediction is long enough.
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,15 +23,12 @@ from polyspan.base.arrays import (
     row_slices,
     rows_at_once,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.data.missing import Holes
-from polyspan.data.prediction import by_blocks
+from polyspan.data.prediction import by_blocks, light
 from polyspan.data.rows import Source
 from polyspan.geometry.bases import subspace_dims
-from polyspan.linear._solve.observation import Stacked, energies, project
-from polyspan.linear.prediction import by_scale
 
 if TYPE_CHECKING:
     from polyspan.linear.linear_union import LinearUnion
@@ -124,97 +118,46 @@ def fitted_variance(model: LinearUnion) -> float:
     return float(found)
 
 
-@by_scale
 def half_residuals(model: LinearUnion, X: Array) -> Array:
     """Return (r_l - min_p r_p)/2 of checked samples, r_l over observed entries alone."""
     xp = namespace(X)
-    if not model._takes_missing:
-        distances = model._distances(X)
-        least = xp.min(distances, axis=1, keepdims=True)
-        with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):
+        if not model._takes_missing:
+            distances = model._distances(X)
+            least = xp.min(distances, axis=1, keepdims=True)
             # Not the difference of two squares, which cancels.
             return 0.5 * (distances - least) * (distances + least)
-    found = zeros((X.shape[0], model.bases_.shape[0]), model.bases_)
-    for fit, scale in model._masked_fits(X):
-        # What `predict` compares: the prior of filled-in entries is part of it.
-        gains = transpose(fit.gains[0, ...])
-        lost = xp.max(gains, axis=1, keepdims=True) - gains
-        with np.errstate(over="ignore"):
-            found[fit.which, :] = 0.5 * lost / fit.weights[:, None] / scale / scale
-    return found
+
+        def of_fit(fit: Any, scale: float) -> Array:
+            # What `predict` compares: the prior of filled-in entries is part of it.
+            gains = fit.gains[0, ...].mT
+            lost = xp.max(gains, axis=1, keepdims=True) - gains
+            return 0.5 * lost / fit.weights[:, None] / scale / scale
+
+        return model._by_rows(X, of_fit)
 
 
-@dataclass(frozen=True)
-class OwnFits:
-    """Some samples in their nearest subspaces, which are relative to the mean of the model."""
-
-    which: Any
-    """Rows of the samples."""
-    members: list[Array]
-    """Those of them in every subspace."""
-    coefficients: list[Array]
-    """Of these members in the basis of their subspace, (dimension, members), times `scales`."""
-    scales: Any
-    """Powers of two: one for all, one for each sample, (n, 1), or None."""
-    points: Array | None = None
-    """Points of affine subspaces, times the scale."""
-
-    def divided(self, values: Array, own: Array | None = None) -> Array:
-        """Return values of all samples, or of some, without the scale."""
-        if self.scales is None:
-            return values
-        if isinstance(self.scales, float) or own is None:
-            return values / self.scales
-        return values / namespace(values).take(self.scales, own, axis=0)
-
-
-def own_fits(model: LinearUnion, X: Array) -> Iterator[OwnFits]:
-    """Yield fits of checked samples, but for affine subspaces of complete samples."""
-    xp, n_subspaces = namespace(X), model.bases_.shape[0]
-    if model._takes_missing:
-        for fit, scale in model._masked_fits(X):
-            members = members_of(xp.argmax(fit.gains[0, ...], axis=0), n_subspaces)
-            theirs = _theirs(fit.coefficients, members)
-            points = None if fit.points is None else fit.points[0, ...]
-            yield OwnFits(fit.which, members, theirs, scale, points)
-        return
-    with model._limit_threads(X):
-        stacked = Stacked.of(model.bases_[None, ...])
-        for which, chunk, scales in model._chunks(X):
-            projections = project(chunk, stacked)
-            members = members_of(xp.argmax(energies(projections)[0, ...], axis=0), n_subspaces)
-            yield OwnFits(which, members, _theirs(projections, members), scales)
-
-
-def _theirs(coefficients: Array, members: list[Array]) -> list[Array]:
-    """Return the coefficients of the members of every subspace."""
-    xp = namespace(coefficients)
-    return [xp.take(coefficients[0, p, ...], own, axis=1) for p, own in enumerate(members)]
-
-
-@by_scale
 def own_coefficients(model: LinearUnion, X: Array) -> Array:
     """Return the coefficients of checked samples in their nearest subspaces."""
-    xp = namespace(X)
-    bases = model.bases_
+    xp, bases = namespace(X), model.bases_
     n_subspaces, _, s = bases.shape
-    out = zeros((X.shape[0], s), bases)
     if s == 0:
-        return out
+        return zeros((X.shape[0], s), bases)
     if model._takes_missing or model._points() is None:
-        for fits in own_fits(model, X):
-            parts = [transpose(theirs) for theirs in fits.coefficients]
-            out[fits.which, :] = fits.divided(restore_order(fits.members, parts))
-        return out
-    for which in row_slices(X.shape[0], rows_at_once(X, n_subspaces * s)):
-        chunk = xp.astype(X[which, :], bases.dtype, copy=False)
-        members = members_of(model._nearest(X[which, :]), n_subspaces)
-        parts = [
-            (xp.take(chunk, own, axis=0) - model.anchors_[p, :]) @ bases[p, ...]
-            for p, own in enumerate(members)
-        ]
-        out[which, :] = restore_order(members, parts)
-    return out
+
+        def of_fit(fit: Any, scale: float) -> Array:
+            own = xp.argmax(fit.gains[0, ...], axis=0)[None, None, :]
+            found = xp.take_along_axis(fit.coefficients[0, ...], own, axis=0)[0, ...]
+            return found.mT / scale
+
+        return model._by_rows(X, of_fit)
+    members = members_of(model._nearest(X), n_subspaces)
+    X = xp.astype(X, bases.dtype, copy=False)
+    parts = [
+        (xp.take(X, own, axis=0) - model.anchors_[p, :]) @ bases[p, ...]
+        for p, own in enumerate(members)
+    ]
+    return restore_order(members, parts)
 
 
 def noise_variance(
@@ -237,34 +180,21 @@ def noise_variance(
         How often every sample counts; those of a source are where its rows are.
     """
     if source is not None:
-        total, _ = source.reduce(_block_residuals, _light(model), sample_weight)
-        return _ratio(*total.tolist())
-    sums = np.zeros(2)
-    size = rows_at_once(X, model.bases_.shape[0] * model.bases_.shape[2])
-    for which in row_slices(X.shape[0], size):
-        own = None if sample_weight is None else sample_weight[which]
-        sums += _residual_sums(model, X[which, :], own)
-    return _ratio(*sums.tolist())
-
-
-def _ratio(residual: float, freedom: float) -> float:
+        sums, _ = source.reduce(_block_residuals, light(model), sample_weight)
+    else:
+        sums, size = np.zeros(2), rows_at_once(X, model.bases_.shape[0] * model.bases_.shape[2])
+        for which in row_slices(X.shape[0], size):
+            own = None if sample_weight is None else sample_weight[which]
+            sums += _residual_sums(model, X[which, :], own)
+    residual, freedom = sums.tolist()
     return residual / freedom if freedom > 0 else 0.0
-
-
-def _light(model: LinearUnion) -> Any:
-    """Return a model with nothing but what residuals need, to be sent to the blocks."""
-    light = copy.copy(model)
-    kept = ("bases_", "mean_", "anchors_", *model.get_params(deep=False))
-    for name in [name for name in vars(light) if name not in kept]:
-        delattr(light, name)
-    return light
 
 
 def _block_residuals(rows: Any, model: Any, weights: Any) -> tuple[np.ndarray, None]:
     """Return the sums over a block of rows out of memory."""
     dtype = to_numpy(model.bases_).dtype
     rows = np.asarray(rows).astype(dtype, copy=False)
-    return (_residual_sums(model, rows, weights) if len(rows) else np.zeros(2)), None
+    return _residual_sums(model, rows, weights), None
 
 
 def _residual_sums(model: LinearUnion, X: Array, sample_weight: Any) -> np.ndarray:
@@ -274,6 +204,8 @@ def _residual_sums(model: LinearUnion, X: Array, sample_weight: Any) -> np.ndarr
         # Rows that do not count must not set the scale of those that do.
         rows = xp.nonzero(sample_weight)[0]
         X = xp.take(X, rows, axis=0)
+    if not X.shape[0]:
+        return np.zeros(2)
     observed = ~xp.isnan(X)
     residual = xp.where(observed, X - xp.astype(model._reconstructed(X), X.dtype, copy=False), 0.0)
     own: Any = int(dims[0])
@@ -286,7 +218,7 @@ def _residual_sums(model: LinearUnion, X: Array, sample_weight: Any) -> np.ndarr
     weights = xp.astype(judged, xp.float64)
     if sample_weight is not None:
         weights = weights * xp.astype(xp.take(sample_weight, rows), xp.float64)
-    largest = float(xp.max(xp.abs(residual))) if X.shape[0] else 0.0
+    largest = float(xp.max(xp.abs(residual)))
     if largest == 0.0:
         squares = zeros((X.shape[0],), X, xp.float64)
     else:

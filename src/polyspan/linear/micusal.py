@@ -11,7 +11,7 @@ from sklearn.base import ClusterMixin
 from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
 from polyspan.linear.fitting import learn_union, warn_about
 from polyspan.linear.linear_union import LinearUnion
-from polyspan.linear.options import CONSTRAINTS, check_plan, needs_of, sized_plan
+from polyspan.linear.options import CONSTRAINTS, check_plan, most_features, sized_plan
 from polyspan.linear.reading import read
 from polyspan.linear.streaming import partial_fit
 
@@ -227,10 +227,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             The fitted estimator.
         """
         plan = sized_plan(self)
-        data = read(
-            self, X, plan.subspace_dim, needs_of(plan.rules), copied=False,
-            sample_weight=sample_weight,
-        )  # fmt: skip
+        data = read(self, X, plan.subspace_dim, sample_weight, most_features(plan.rules))
         check_plan(plan, data)
         best, progress = learn_union(self, data, plan, y)
         progress.end()
@@ -238,8 +235,4 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         return self
 
     partial_fit = partial_fit
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
+    _any_namespace = True

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from polyspan.base.checks import check_subspace_dim, warn_user
 from polyspan.base.private_sklearn import Interval, StrOptions
 from polyspan.geometry.bases import Dims
-from polyspan.linear._solve.alternation import NEEDS, Needs, Rules
-from polyspan.linear._solve.unequal import levels
+from polyspan.linear._solve.alternation import Rules
+from polyspan.linear._solve.annealing import levels
+from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.reading import Data
 
 # Most starts, temperatures, sweeps and iterations. More are a mistake, or a forged file whose first
 # `partial_fit` would have no end.
 MOST_STARTS, MOST_TEMPERATURES, MOST_SWEEPS, MOST_ITERATIONS = 1000, 10_000, 1000, 1_000_000
+
+#: Most features of rows that are not all in memory: exact updates send a dense scatter matrix of
+#: every subspace, and the sweeps of Algorithm 3 go from sample to sample.
+MOST_FEATURES = {"power": math.inf, "exact": 1024, "grouse": 0}
 
 #: What scikit-learn checks of the parameters that the linear models share.
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -71,31 +77,7 @@ class Plan:
         return self.n_starts + bool(self.rules.trim and self.center)
 
 
-class Parameters(Protocol):
-    """Parameters that all linear models have."""
-
-    init: Any
-    n_init: int | str
-    center: bool
-    anneal_steps: int
-    anneal_range: tuple[float, float]
-    n_jobs: int | None
-
-
-class SizedParameters(Parameters, Protocol):
-    """Parameters of linear models whose sizes are given by the user."""
-
-    n_subspaces: int
-    subspace_dim: Any
-    affine: bool
-    solver: str
-    residual: str
-    trim: float
-    max_iter: int
-    tol: float
-
-
-def sized_plan(model: SizedParameters) -> Plan:
+def sized_plan(model: LinearUnion) -> Plan:
     """Return the plan of a model whose sizes are given by the user."""
     solver = "power" if model.solver == "mm" else model.solver
     loo, trim = model.residual == "loo", float(model.trim)
@@ -125,7 +107,7 @@ def dims_of(n_subspaces: int, subspace_dim: Any) -> tuple[int, Dims]:
 
 
 def plan_of(
-    model: Parameters, rules: Rules, n_subspaces: int, subspace_dim: Any, *, affine: bool
+    model: LinearUnion, rules: Rules, n_subspaces: int, subspace_dim: Any, *, affine: bool
 ) -> Plan:
     """Return the plan that follows from the parameters of a model."""
     init, n_init = model.init, model.n_init
@@ -185,12 +167,9 @@ def check_plan(plan: Plan, data: Data) -> None:
             f"have a direction of its own; lower {lower}, or give more samples"
             f"{'' if data.weights is None else ' with a weight above 0'}"
         )
-    if data.source is not None or NEEDS[plan.rules.solver].linear_only or plan.rules.trim:
-        where = None if data.source is None else "dask" if data.source.lazy else "file"
-        check_needs(
-            plan.rules, plan.affine, where, data.n_features, plan.dims,
-            weighted=data.weights is not None,
-        )  # fmt: skip
+    where = None if data.source is None else "dask" if data.source.lazy else "file"
+    weighted = data.weights is not None
+    check_needs(plan.rules, plan.affine, where, data.n_features, plan.dims, weighted=weighted)
 
 
 def n_kept(n: int, trim: float) -> float:
@@ -214,44 +193,29 @@ def check_needs(
 
     `where` tells where the rows are: None for an array in memory, or "file", "dask", "stream".
     """
-    what, needs = f"solver={rules.solver!r}", NEEDS[rules.solver]
-    kind = {"file": "a file that is read in slices", "dask": "a dask array", "stream": "batches"}
-    lacking: str | None = None
-    if where and (needs.all_samples or (where == "stream" and not needs.streams)):
-        lacking = f"all samples in memory, not {kind[where]}"
-    elif where and n_features > needs.max_features_out_of_core:
-        lacking = (
-            f"all samples in memory, or at most {needs.max_features_out_of_core} features (X has "
-            f"{n_features}) in {kind[where]}"
-        )
-    elif where == "stream" and rules.leave_one_out:
-        what, lacking = "residual='loo'", f"all samples in memory, not {kind[where]}"
-    elif rules.trim and (where or rules.leave_one_out):
-        what = f"trim={rules.trim}"
-        lacking = f"all samples in memory, not {kind[where]}" if where else "residual='plain'"
-    else:
-        lacking = _lacking_option(rules, dims, affine=affine, weighted=weighted)
-    if lacking:
-        raise ValueError(f"{what} needs {lacking}: leave it at its default, or change the other")
-
-
-def _lacking_option(rules: Rules, dims: Dims, *, affine: bool, weighted: bool) -> str | None:
-    """Return the value that a solver needs an option to have, where it has another."""
-    needs = NEEDS[rules.solver]
-    options = (
-        (needs.linear_only and affine, "affine=False"),
-        (needs.linear_only and rules.leave_one_out, "residual='plain'"),
-        (needs.equal_samples and rules.trim, "trim=0.0"),
-        (needs.equal_samples and weighted, "sample_weight=None"),
-        (
-            needs.one_dimension and dims is not None,
-            f"one subspace_dim for all subspaces, found {dims}",
-        ),
+    solver, trim, loo = f"solver={rules.solver!r}", f"trim={rules.trim}", rules.leave_one_out
+    grouse, stream = rules.solver == "grouse", where == "stream"
+    kinds = {"file": "a file that is read in slices", "dask": "a dask array", "stream": "batches"}
+    kind, most = kinds.get(where or "", ""), MOST_FEATURES[rules.solver]
+    memory = f"all samples in memory, not {kind}"
+    few = f"all samples in memory, or at most {most} features (X has {n_features}) in {kind}"
+    faults = (
+        (where and (grouse or (stream and rules.solver != "power")), solver, memory),
+        (where and n_features > most, solver, few),
+        (stream and loo, "residual='loo'", memory),
+        (rules.trim and where, trim, memory),
+        (rules.trim and loo, trim, "residual='plain'"),
+        (grouse and affine, solver, "affine=False"),
+        (grouse and loo, solver, "residual='plain'"),
+        (grouse and rules.trim, solver, "trim=0.0"),
+        (grouse and weighted, solver, "sample_weight=None"),
+        (grouse and dims, solver, f"one subspace_dim for all subspaces, found {dims}"),
     )
-    return next((value for lacks, value in options if lacks), None)
+    for wrong, what, needed in faults:
+        if wrong:
+            raise ValueError(f"{what} needs {needed}: leave it at its default, or change the other")
 
 
-def needs_of(rules: Rules) -> Needs:
-    """Return what a fit needs of the rows: trimming compares the residuals of all samples."""
-    needs = NEEDS[rules.solver]
-    return replace(needs, all_samples=True) if rules.trim else needs
+def most_features(rules: Rules) -> float:
+    """Return the most features of rows in blocks; trimming compares all residuals: 0."""
+    return 0 if rules.trim else MOST_FEATURES[rules.solver]

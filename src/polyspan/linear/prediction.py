@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from polyspan.base.arrays import (
-    SAFE_EXPONENTS,
     Array,
     float64_sum,
-    moved_to,
     namespace,
-    restore_order,
-    to_numpy,
 )
 from polyspan.base.private_sklearn import CallbackSupportMixin, available_if, html_with_summary
-from polyspan.data.prediction import by_blocks
+from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.weights import weighted_mean
 from polyspan.linear.summary import short_summary, summary
 
@@ -43,54 +37,28 @@ def _has_memberships(model: UnionPrediction) -> bool:
     )
 
 
-class UnlikeRows(Exception):  # noqa: N818 - no error: `by_scale` catches it
-    """Some rows with missing entries are so much larger than others that they need a scale apart.
-
-    Raised where the largest entry is known anyway: another look at all rows would cost up to a
-    third of a prediction.
-    """
-
-    def __init__(self, groups: list[Array]) -> None:
-        self.groups = groups
-
-    @classmethod
-    def check(cls, sizes: Array, eps: float) -> None:
-        """Raise it where the largest entries of rows, `sizes`, differ too much."""
-        levels = np.frexp(to_numpy(sizes))[1] // SAFE_EXPONENTS[eps < 1e-10]
-        levels = np.maximum(levels, 0)
-        if levels.min() < levels.max():
-            each = np.unique(levels)
-            raise cls([moved_to(np.flatnonzero(levels == one), sizes) for one in each])
-
-
-def by_scale(function: Callable[[Any, Array], Array]) -> Callable[[Any, Array], Array]:
-    """Let a function of a model and rows see rows apart that need a scale of their own.
-
-    In the scale of a row whose squares would overflow, ordinary rows would be rounded to 0.
-    """
-
-    @wraps(function)
-    def call(model: Any, X: Array) -> Array:
-        try:
-            return function(model, X)
-        except UnlikeRows as found:
-            take = namespace(X).take
-            parts = [function(model, take(X, own, axis=0)) for own in found.groups]
-            return restore_order(found.groups, parts)
-
-    return call
-
-
 class UnionPrediction(
     CallbackSupportMixin,  # type: ignore[misc]
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Predictions from the distances to all subspaces, in the ambient or a feature space."""
+    """Predictions from the distances to all subspaces, in the ambient or a feature space.
+
+    Subclasses check data in `_validate`. Of checked samples, `_nearest` returns the index of the
+    nearest subspace, `_distances` the distances to all, and `_filled` what `impute` fills in.
+    """
 
     _takes_missing = False
     """Whether NaN marks missing entries, in training and in new data."""
+    _any_namespace = False
+    """Whether arrays of any namespace are worked on where they are."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        tags.array_api_support = self._any_namespace
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         # Lazy labels hold a dask graph that leads to all training samples.
@@ -98,18 +66,6 @@ class UnionPrediction(
         if hasattr(state.get("labels_"), "__dask_graph__"):
             state = {name: value for name, value in state.items() if name != "labels_"}
         return state
-
-    def _validate(self, X: Any, *, reset: bool, method: str = "fit") -> Array:
-        """Check the data."""
-        raise NotImplementedError
-
-    def _nearest(self, X: Array) -> Array:
-        """Return the index of the nearest subspace of checked samples."""
-        raise NotImplementedError
-
-    def _distances(self, X: Array) -> Array:
-        """Return the distances of checked samples to all subspaces."""
-        raise NotImplementedError
 
     @by_blocks
     def predict(self, X: Any) -> Array:
@@ -169,6 +125,27 @@ class UnionPrediction(
         nearest = namespace(distances).min(distances, axis=1)
         with np.errstate(over="ignore"):  # -inf: beyond 1e154 squares leave the range
             return -nearest * nearest
+
+    @available_if(can_impute)
+    @as_samples
+    @by_blocks
+    def impute(self, X: Any) -> Array:
+        """Fill what is missing and keep every observed entry as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, with NaN for missing entries.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_samples, n_features)
+            Samples whose missing entries come from `reconstruct`, as a frame where X is one of
+            pandas or Polars, or where `set_output` asks for one.
+        """
+        X = self._validate(X, reset=False, method="impute")
+        xp = namespace(X)
+        return xp.where(xp.isnan(X), xp.astype(self._filled(X), X.dtype, copy=False), X)
 
     summary = summary
     _short_summary = short_summary

@@ -16,14 +16,12 @@ from polyspan.base.checks import (
     validate_samples,
     warn_left_out,
 )
-from polyspan.data.measure import Extent, measure_block
 from polyspan.data.missing import Holes
 from polyspan.data.rows import Source
 from polyspan.data.sliced import mapped_rows, row_source
 from polyspan.data.weights import check_weights, keep_without_weight, source_weights
-from polyspan.data.working import Working
+from polyspan.data.working import Extent, Working, measure_block
 from polyspan.geometry.bases import Dims
-from polyspan.linear._solve.alternation import Needs
 from polyspan.linear._solve.problem import Problem, prepare, prepare_source
 from polyspan.linear._solve.trimming import far_samples, nearest_to_mean
 from polyspan.linear.linear_union import LinearUnion
@@ -112,10 +110,6 @@ class Data:
         left = left if left > 1e-12 else 0.0
         return replace(self, trim=left, far=far, learned=learned)
 
-    def expand_labels(self, labels: Array) -> Array:
-        """Return labels of all samples, -1 for those that were not learned from."""
-        return self.expand(labels, -1)
-
     def expand(self, values: Array, otherwise: Any) -> Array:
         """Return values of all samples, `otherwise` for those that were not learned from."""
         if self.learned is None:
@@ -161,34 +155,30 @@ def read(
     model: LinearUnion,
     X: Any,
     dim: int,
-    needs: Needs,
-    *,
-    copied: bool,
     sample_weight: Any = None,
+    most_features: float = 0,
 ) -> Data:
     """Check training data.
 
     Parameters
     ----------
     model : LinearUnion
-        Gets the number and the names of the features.
+        Gets the number and the names of the features. An array in memory is copied for one that
+        takes missing entries, so that a large mapped file is better read in slices.
     dim : int
         Dimension of a subspace: samples with no more observed entries are not learned from.
-    needs : Needs
-        Of the solver: a mapped file is an array for one that does not work on slices.
-    copied : bool
-        Whether an array in memory would be copied anyway, so that a large mapped file is better
-        read in slices.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples.
+    most_features : float, default=0
+        Of rows in blocks, by the solver: a mapped file with more is an array.
     """
     keep_without_weight(model, sample_weight)
     source = None
     if not isinstance(X, np.ndarray):
         source = row_source(X)
     elif isinstance(X, np.memmap) and (mapped := mapped_rows(X)) is not None:
-        sliced = not needs.all_samples and mapped.n_features <= needs.max_features_out_of_core
-        if sliced and (copied or mapped.dtype not in (np.float32, np.float64)):
+        sliced = mapped.n_features <= most_features
+        if sliced and (model._takes_missing or mapped.dtype not in (np.float32, np.float64)):
             source = mapped
     if source is not None:
         check_header(model, source)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
 from sklearn.base import ClusterMixin
 
-from polyspan.base.arrays import Array
 from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
-from polyspan.linear._solve.alternation import Solution
-from polyspan.linear._solve.problem import Monitor, Problem
-from polyspan.linear._solve.refilling import monitor_of_start
+from polyspan.linear._solve.alternation import Learn, Rules, one_by_one
 from polyspan.linear.fitting import learn_union, warn_about
 from polyspan.linear.linear_union import LinearUnion
-from polyspan.linear.options import CONSTRAINTS, MOST_SWEEPS, check_plan, needs_of, sized_plan
+from polyspan.linear.options import CONSTRAINTS, MOST_SWEEPS, check_plan, most_features, sized_plan
 from polyspan.linear.reading import read
 from polyspan.linear.streaming import partial_fit
 
@@ -217,12 +215,9 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             The fitted estimator.
         """
         plan, grouse = sized_plan(self), self.solver == "grouse"
-        data = read(
-            self, X, plan.subspace_dim, needs_of(plan.rules), copied=True,
-            sample_weight=sample_weight,
-        )  # fmt: skip
+        data = read(self, X, plan.subspace_dim, sample_weight, most_features(plan.rules))
         check_plan(plan, data)
-        learn = self._sweeps if grouse else None
+        learn = self._sweeps(plan.rules) if grouse else None
         best, progress = learn_union(
             self, data, plan, y, learn=learn, prior=self._prior(), masked=grouse
         )
@@ -236,23 +231,20 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     _weighted = True
     """Whether steps of `solver="grouse"` are longer for samples with few observed entries."""
 
-    def _prior(self) -> float:
-        return 0.0 if self.solver == "grouse" else float(self.fill_prior)
-
-    def _sweeps(self, problem: Problem, frames: Array, monitor: Monitor | None) -> list[Solution]:
+    def _sweeps(self, rules: Rules) -> Learn:
         # Imported here: numba takes a second to load.
-        from polyspan.linear._solve.grouse import GrouseRules, learn_by_grouse
+        from polyspan.linear._solve.grouse import learn_by_grouse
 
-        rules = GrouseRules(
-            float(self.step_size), self.n_sweeps, self.max_iter, float(self.tol), self._weighted
+        return one_by_one(
+            partial(
+                learn_by_grouse,
+                rules=rules,
+                step_size=float(self.step_size),
+                n_sweeps=self.n_sweeps,
+                weighted=self._weighted,
+            )
         )
-        return [
-            learn_by_grouse(problem, start, rules, monitor=monitor and monitor_of_start(monitor, k))
-            for k, start in enumerate(frames)
-        ]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.array_api_support = self.solver != "grouse"  # which is compiled for NumPy
-        return tags
+    @property
+    def _any_namespace(self) -> bool:  # type: ignore[override]
+        return self.solver != "grouse"  # which is compiled for NumPy

@@ -37,12 +37,17 @@ from polyspan.geometry.bases import (
     orthonormalise,
     zero_padded,
 )
-from polyspan.linear._solve.alternation import Solution
-from polyspan.linear._solve.annealing import anneal, pooled_residual, temperatures
-from polyspan.linear._solve.problem import Problem
-from polyspan.linear._solve.refilling import learn as learn_by_alternation
+from polyspan.linear._solve.alternation import Learn, Solution
+from polyspan.linear._solve.alternation import learn as learn_by_alternation
+from polyspan.linear._solve.annealing import (
+    anneal,
+    annealed_starts,
+    pooled_residual,
+    temperatures,
+    units_of_levels,
+)
+from polyspan.linear._solve.problem import Monitor, Problem
 from polyspan.linear._solve.shape import join, with_columns
-from polyspan.linear._solve.unequal import annealed_starts, units_of_levels
 from polyspan.linear.options import Plan
 from polyspan.linear.reading import Data
 
@@ -50,9 +55,6 @@ from polyspan.linear.reading import Data
 MOST_CANDIDATES = 4096
 # Starts share one product while all their projections fit in this many bytes.
 GROUP_BYTES = 8 << 20
-
-#: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
-Learn = Callable[..., list[Solution]]
 
 
 def draw_starts(
@@ -111,11 +113,8 @@ def given_start(init: Any, data: Data, plan: Plan) -> Array | None:
     like = data.X
     if data.source is not None:
         like = np.empty((0, data.n_features), dtype=data.source.working_type)
-    start, shape = (
-        to_numpy(as_dispatched(init, "init")),
-        (plan.n_subspaces, data.n_features, plan.subspace_dim),
-    )
-    shape = (*shape[:2], shape[2] + plan.affine)
+    start = to_numpy(as_dispatched(init, "init"))
+    shape = (plan.n_subspaces, data.n_features, plan.subspace_dim + plan.affine)
     return checked_start(start, shape, like, affine=plan.affine, dims=plan.dims)
 
 
@@ -209,61 +208,54 @@ def run_starts(
     group = GROUP_BYTES if is_host(like) else DEVICE_CHUNK_BYTES
     size = max(1, min(n_starts, group // (together * plan.n_columns * item_bytes(frames))))
     firsts = range(0, n_starts, size)
+
+    def run_group(first: int) -> list[Solution]:
+        """Anneal (if asked), alternate and refill empty subspaces, for starts in one product."""
+        own, monitor = frames[first : first + size, ...], progress.monitor(first, fitted)
+        cooling = np.empty((0, own.shape[0]))
+        if plan.annealed:
+            cooled = progress.monitor(first, fitted, "free_energy")
+            own, cooling = _annealed(problem, own, plan, unit, ritz, monitor, cooled)
+        solutions = []
+        for k, solution in enumerate(learn(problem, own, monitor=monitor)):
+            reached = cooling[~np.isnan(cooling[:, k]), k]  # a callback may have stopped this start
+            solutions.append(replace(solution, anneal_history=tuple(reached.tolist())))
+            progress.end_start(first + k)
+        return solutions
+
     with limit_threads(pass_work(n, m, plan.n_columns * size), len(firsts)):
         unit, ritz, pooled = pooled_residual(problem, pooled_start)
         warn_about_rank(ritz, plan.subspace_dim, max(n, m), centred=plan.center)
-        run = delayed(_run_group)
-        groups = Parallel(n_jobs=plan.n_jobs, prefer="threads")(
-            run(
-                problem, frames[first : first + size, ...], (unit, ritz), plan, learn, first,
-                progress, fitted,
-            )
-            for first in firsts
-        )  # fmt: skip
+        run = delayed(run_group)
+        groups = Parallel(n_jobs=plan.n_jobs, prefer="threads")(run(first) for first in firsts)
         solutions = [found for group in groups for found in group]
-        solutions = solutions if choose is None else choose(solutions)
-        best = best_solution(solutions)
+        best = best_solution(solutions if choose is None else choose(solutions))
         return _restart_from_pooled(problem, best, pooled, learn) if try_pooled else best
 
 
-def _run_group(
+def _annealed(
     problem: Problem,
     frames: Array,
-    pooled: tuple[float, Array],
     plan: Plan,
-    learn: Learn,
-    first: int,
-    progress: FitProgress,
-    fitted: Callable[[Array], dict[str, Any]],
-) -> list[Solution]:
-    """Anneal (if asked), alternate and refill empty subspaces, for starts in one product.
+    unit: float,
+    ritz: Array,
+    monitor: Monitor | None,
+    cooled: Monitor | None,
+) -> tuple[Array, np.ndarray]:
+    """Return annealed starts, and the free energies on the way to them.
 
-    `pooled` holds the mean residual to the pooled subspace, and its Ritz values.
+    `unit` is the mean residual to the pooled subspace, `ritz` its Ritz values.
     """
-    unit, ritz = pooled
-    monitor = progress.monitor(first, fitted)
-    cooling = np.empty((0, frames.shape[0]))
-    if plan.annealed:
-        # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
-        smallest = 1e4 * float(namespace(frames).finfo(frames.dtype).smallest_normal)
-        mean = problem.total / problem.n_samples
-        least = max(machine_epsilon(frames) * mean, smallest)
-        if plan.dims is None:
-            schedule = temperatures(max(unit, least), *plan.anneal_range, plan.anneal_steps)
-            loo = plan.rules.leave_one_out
-            cooled = progress.monitor(first, fitted, "free_energy")
-            frames, free = anneal(problem, frames, schedule, leave_one_out=loo, monitor=cooled)
-            cooling = to_numpy(free)
-        else:
-            schedules = level_schedules(plan, unit, ritz, problem.n_samples, least)
-            frames, cooling = annealed_starts(problem, frames, schedules, monitor=monitor)
-    solutions = []
-    for k, solution in enumerate(learn(problem, frames, monitor=monitor)):
-        reached = cooling[~np.isnan(cooling[:, k]), k]  # a callback may have stopped this start
-        solutions.append(replace(solution, anneal_history=tuple(reached.tolist())))
-        if monitor is not None:
-            progress.end_start(first + k)
-    return solutions
+    # A temperature of 0 divides 0 by 0 where all samples lie in one subspace.
+    smallest = 1e4 * float(namespace(frames).finfo(frames.dtype).smallest_normal)
+    least = max(machine_epsilon(frames) * problem.total / problem.n_samples, smallest)
+    if plan.dims is not None:
+        schedules = level_schedules(plan, unit, ritz, problem.n_samples, least)
+        return annealed_starts(problem, frames, schedules, monitor=monitor)
+    schedule = temperatures(max(unit, least), *plan.anneal_range, plan.anneal_steps)
+    loo = plan.rules.leave_one_out
+    frames, free = anneal(problem, frames, schedule, leave_one_out=loo, monitor=cooled)
+    return frames, to_numpy(free)
 
 
 def level_schedules(

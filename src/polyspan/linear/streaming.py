@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -14,16 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from polyspan.base.arrays import limit_threads, machine_epsilon, pass_work, power_of_two_scale
 from polyspan.base.checks import first_ten, warn_left_out, warn_user
 from polyspan.base.private_sklearn import available_if, fit_context
-from polyspan.data.weights import check_weights, keep_without_weight, total_weight
+from polyspan.data.weights import check_weights, keep_without_weight
 from polyspan.data.working import working_lam
-from polyspan.linear._solve.alternation import NEEDS, Rules, alternate
+from polyspan.linear._solve.alternation import Rules, alternate
 from polyspan.linear._solve.memory import Memory, Past
 from polyspan.linear._solve.observation import Observation
 from polyspan.linear._solve.problem import batch_problem
 from polyspan.linear._solve.shape import join
 from polyspan.linear.looking import noise_variance
 from polyspan.linear.options import (
-    SizedParameters,
+    MOST_FEATURES,
     check_needs,
     check_plan,
     dims_of,
@@ -97,35 +97,13 @@ class Stream:
         return np.asarray(self.sums / np.maximum(self.counts, 1e-300), dtype=dtype)
 
 
-class Streaming(SizedParameters, Protocol):
-    """A linear model that can learn from a stream."""
-
-    lam: float
-    forget_factor: float
-    bases_: np.ndarray
-    mean_: np.ndarray
-    anchors_: np.ndarray
-    labels_: np.ndarray
-    objective_: float
-    objective_history_: np.ndarray
-    n_iter_: int
-    converged_: bool
-    n_samples_seen_: float
-    noise_variance_: float
-    _stream: Stream
-
-    def _validate(self, X: Any, *, reset: bool, method: str) -> np.ndarray: ...
-    def _nearest(self, X: np.ndarray) -> np.ndarray: ...
-    def _prior(self) -> float: ...
-
-
-def _streamable(model: Streaming) -> bool:
+def _streamable(model: LinearUnion) -> bool:
     """Raise an error if the options of a model rule out `partial_fit`.
 
     Wrong values are no reason for that: `partial_fit` itself refuses them, as `fit` does.
     """
     solver = "power" if model.solver == "mm" else model.solver
-    if solver in NEEDS:
+    if solver in MOST_FEATURES:
         rules = Rules(solver, leave_one_out=model.residual == "loo", trim=model.trim)
         check_needs(rules, model.affine, "stream", 0)
     return True
@@ -133,7 +111,7 @@ def _streamable(model: Streaming) -> bool:
 
 @available_if(_streamable)
 @fit_context(prefer_skip_nested_validation=True)
-def partial_fit(self: Streaming, X: Any, y: Any = None, sample_weight: Any = None) -> Streaming:
+def partial_fit(self: LinearUnion, X: Any, y: Any = None, sample_weight: Any = None) -> LinearUnion:
     """Learn from one more batch of samples.
 
     The first samples, ten for each dimension of each subspace, are kept and fitted as `fit`
@@ -183,7 +161,8 @@ def partial_fit(self: Streaming, X: Any, y: Any = None, sample_weight: Any = Non
     dim, _ = dims_of(self.n_subspaces, self.subspace_dim)
     learned = (~np.isnan(X)).sum(axis=1) > dim
     warn_left_out(int((~learned).sum()), len(X), dim)
-    stream = replace(stream, n_seen=stream.n_seen + total_weight(weights, len(X)))
+    counted = len(X) if weights is None else float(weights.sum(dtype=np.float64))
+    stream = replace(stream, n_seen=stream.n_seen + counted)
     if weights is not None:
         weights = weights.astype(X.dtype, copy=False)
         learned &= weights > 0
@@ -200,13 +179,12 @@ def partial_fit(self: Streaming, X: Any, y: Any = None, sample_weight: Any = Non
         self.labels_ = self._nearest(X)
         keep_without_weight(self, sample_weight)
         if len(batch) or not hasattr(self, "noise_variance_"):
-            own = cast("LinearUnion", self)
-            self.noise_variance_ = noise_variance(own, batch, sample_weight=weights)
+            self.noise_variance_ = noise_variance(self, batch, sample_weight=weights)
     return self
 
 
 def _fit_first(
-    model: Streaming, stream: Stream, X: np.ndarray, new_weights: np.ndarray | None
+    model: LinearUnion, stream: Stream, X: np.ndarray, new_weights: np.ndarray | None
 ) -> Stream:
     """Keep the first samples, and fit them when there are enough."""
     assert stream.first is not None
@@ -248,7 +226,7 @@ def _fit_first(
 
 
 def _update(
-    model: Streaming,
+    model: LinearUnion,
     stream: Stream,
     X: np.ndarray,
     sample_weights: np.ndarray | None,
@@ -295,13 +273,13 @@ def _update(
     return replace(stream, memory=stream.memory.with_samples(samples, weights, mean, found.labels))
 
 
-def _options(model: Streaming) -> tuple[Any, ...]:
+def _options(model: LinearUnion) -> tuple[Any, ...]:
     """Return the values of the parameters in FIXED; dimensions are one number where equal."""
     largest, dims = dims_of(model.n_subspaces, model.subspace_dim)
     return model.n_subspaces, dims or largest, model.center, model.affine
 
 
-def _check_options(model: Streaming, stream: Stream) -> None:
+def _check_options(model: LinearUnion, stream: Stream) -> None:
     """Raise an error if a parameter in FIXED was changed within the stream."""
     for name, before, now in zip(FIXED, stream.options, _options(model), strict=True):
         if now != before:
@@ -311,7 +289,7 @@ def _check_options(model: Streaming, stream: Stream) -> None:
             )
 
 
-def _forget_fit(model: Streaming) -> None:
+def _forget_fit(model: LinearUnion) -> None:
     """Delete what `fit` has learned, because a new stream begins."""
     for name in list(vars(model)):
         if name.endswith("_") and name not in ("n_features_in_", "feature_names_in_"):

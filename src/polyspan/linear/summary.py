@@ -9,8 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan.base.arrays import to_numpy
 from polyspan.base.checks import first_ten
-from polyspan.linear.neighbours import Neighbours
-from polyspan.linear.portrait import SURE, Portrait, in_memory, unsure_samples
+from polyspan.linear.portrait import SURE, Neighbours, Portrait, in_memory, unsure_samples
 from polyspan.summaries import Summary, counted, listed
 
 if TYPE_CHECKING:

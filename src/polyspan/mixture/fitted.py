@@ -8,6 +8,7 @@ import numpy as np
 
 from polyspan.base.arrays import Array, members_of, moved_to, namespace, restore_order
 from polyspan.data.prediction import by_blocks
+from polyspan.mixture._solve.complete import outlier_posterior
 from polyspan.mixture._solve.gaussians import (
     ExtendedGaussians,
     Gaussians,
@@ -15,7 +16,6 @@ from polyspan.mixture._solve.gaussians import (
     per_row,
     soft_assign,
 )
-from polyspan.mixture._solve.row_weights import outlier_posterior
 from polyspan.mixture.problem import uniform_density
 
 #: Fitted attributes of options, which a fit without them does not have.

@@ -22,8 +22,7 @@ from polyspan.base.arrays import (
 from polyspan.base.checks import validate_samples
 from polyspan.base.private_sklearn import Interval, check_parameters
 from polyspan.data.prediction import as_samples, by_blocks
-from polyspan.geometry.bases import subspace_dims
-from polyspan.geometry.distances import distances_between
+from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.prediction import UnionPrediction
 from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
 from polyspan.mixture.fitted import coordinates, outlier_logs
@@ -41,24 +40,13 @@ def has_outliers(model: MixturePrediction) -> bool:
 class MixturePrediction(UnionPrediction):
     """Methods of models whose fitted attributes are those of `fitted_attributes`."""
 
+    _takes_missing = _any_namespace = True
+    subspace_dims_ = LinearUnion.subspace_dims_
+    subspace_distances_ = LinearUnion.subspace_distances_
+
     @property
     def _n_features_out(self) -> int:
         return int(self.weights_.shape[0])
-
-    @property
-    def subspace_dims_(self) -> Array:
-        """Dimension of every subspace, (n_subspaces,).
-
-        Where they differ, the columns of `bases_` beyond a subspace's own dimension are zero.
-        """
-        check_is_fitted(self)
-        return subspace_dims(self.bases_)
-
-    @property
-    def subspace_distances_(self) -> Array:
-        """Matrix of d_u between the learned subspaces."""
-        check_is_fitted(self)
-        return distances_between(self.bases_)
 
     @by_blocks
     def predict_proba(self, X: Any) -> Array:
@@ -290,29 +278,10 @@ class MixturePrediction(UnionPrediction):
         X = self._validate(X, reset=False, method="reconstruct")
         return posterior_means(X, self.mean_, gaussians_of(self), noise)[0]
 
-    @as_samples
-    @by_blocks
-    def impute(self, X: Any) -> Array:
-        """Fill missing entries with their expectation and keep every observed entry as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, with NaN for missing entries.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_samples, n_features)
-            Filled samples, as a frame where X is one of pandas or Polars, or where `set_output`
-            asks for one.
-        """
-        X = self._validate(X, reset=False, method="impute")
-        xp = namespace(X)
-        missing = xp.isnan(X)
-        if not bool(xp.any(missing)):
-            return xp.asarray(X, copy=True)
-        filled, _ = posterior_means(X, self.mean_, gaussians_of(self))
-        return xp.where(missing, xp.astype(filled, X.dtype, copy=False), X)
+    def _filled(self, X: Array) -> Array:
+        if not bool(namespace(X).any(namespace(X).isnan(X))):
+            return X
+        return posterior_means(X, self.mean_, gaussians_of(self))[0]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, Array]:
         """Draw samples with noise, and return also the component of each.
@@ -358,7 +327,5 @@ class MixturePrediction(UnionPrediction):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.estimator_type = "density_estimator"
-        tags.array_api_support = True
         return tags

@@ -12,17 +12,15 @@ from polyspan.base.arrays import (
     float64_sum,
     keep_freed_memory,
     namespace,
-    sum_of_squares,
     zeros,
 )
 from polyspan.base.checks import check_columns_observed
 from polyspan.data.missing import find_patterns, observed_mean
-from polyspan.mixture._solve.complete import CompleteSamples
+from polyspan.mixture._solve.complete import ONCE, CompleteSamples, RowWeights
 from polyspan.mixture._solve.em import Samples
 from polyspan.mixture._solve.grouped import GroupedSamples
 from polyspan.mixture._solve.masked import MaskedSamples
 from polyspan.mixture._solve.noise import NoiseRule
-from polyspan.mixture._solve.row_weights import ONCE, RowWeights
 
 # Up to this many features, EM with m×m covariances and their eigenvectors is the faster form.
 DENSE_FEATURES = 512
@@ -101,17 +99,12 @@ def noise_rule(
     noise: Any, values: Array, observed: Array | None, row_weights: RowWeights
 ) -> NoiseRule:
     """Return the rule for the parameter `noise` of `SubspaceMixture`."""
-    weights = row_weights.weights
-    if weights is not None:
-        xp = namespace(values)
-        seen = xp.ones_like(values) if observed is None else xp.astype(observed, values.dtype)
-        power = float(float64_sum(float64_sum(values * values, axis=1) * weights))
-        power = power / row_weights.entries(seen)
-    else:
-        entries = values.shape[0] * values.shape[1]
-        if observed is not None:
-            entries = int(namespace(observed).count_nonzero(observed))
-        power = sum_of_squares(values) / entries
+    xp, weights, (n, m) = namespace(values), row_weights.weights, values.shape
+    squares = values * values if weights is None else values * values * weights[:, None]
+    entries = row_weights.total(n) * m
+    if observed is not None:
+        entries = row_weights.entries(xp.astype(observed, values.dtype))
+    power = float(float64_sum(squares)) / entries
     floor = LEAST_NOISE * power or 1.0
     if isinstance(noise, str):
         return NoiseRule(noise, floor)

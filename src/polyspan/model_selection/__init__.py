@@ -6,8 +6,12 @@ level is known. Do not use the score of the models themselves (minus the squared
 always prefers the largest model.
 """
 
-from polyspan.model_selection.hidden_entries import hidden_entry_errors, masked_entry_score
-from polyspan.model_selection.noise import NoiseChoice, choose_by_noise
+from polyspan.model_selection.held_out import (
+    NoiseChoice,
+    choose_by_noise,
+    hidden_entry_errors,
+    masked_entry_score,
+)
 from polyspan.model_selection.size_choice import SizeChoice
 from polyspan.model_selection.sizes import choose_size, gaussian_bic
 

@@ -17,7 +17,7 @@ from polyspan.base.inputs import naming_columns, plain_numbers, require_numpy
 from polyspan.base.private_sklearn import Interval, check_parameters
 from polyspan.base.progress import progress_bar
 from polyspan.linear import MiCUSaL, RobustMiCUSaL
-from polyspan.model_selection.hidden_entries import check_linear, hidden_entry_errors, masked_block
+from polyspan.model_selection.held_out import check_linear, hidden_entry_errors, masked_block
 from polyspan.model_selection.size_choice import SizeChoice, bounds_reached
 
 #: Factors of `lam` that are tried.

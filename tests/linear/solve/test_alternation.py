@@ -12,12 +12,11 @@ from polyspan.base.arrays import chunk_rows
 from polyspan.data.rows import ArrayRows
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
-from polyspan.linear._solve.alternation import PATIENCE, Rules, _Run, alternate
+from polyspan.linear._solve.alternation import PATIENCE, Rules, _Run, alternate, refill_empty
 from polyspan.linear._solve.annealing import anneal, pooled_residual, temperatures
 from polyspan.linear._solve.leave_one_out import SMALLEST_SLACK, coefficient_scatter_block
 from polyspan.linear._solve.observation import CompleteBlock
 from polyspan.linear._solve.problem import prepare
-from polyspan.linear._solve.refilling import refill_empty
 from polyspan.linear._solve.shape import Linear, point_closeness_product
 from polyspan.linear._solve.sums import Sums, assign_block, member_mask
 

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from polyspan import RobustMiCUSaL
 from polyspan.baselines import KGROUSE
 from polyspan.geometry import draw_bases, is_orthonormal, subspace_distance
-from polyspan.linear._solve.grouse import GrouseRules, closeness_step, learn_by_grouse
-from polyspan.linear._solve.grouse_sweep import sweep
+from polyspan.linear._solve.alternation import Rules
+from polyspan.linear._solve.grouse import closeness_step, learn_by_grouse, sweep
 from polyspan.linear._solve.problem import prepare
 
 
@@ -103,8 +103,8 @@ def test_outer_loop_by_hand(lam):
     values, missing, _ = data(n=30, m=12, fraction=0.2)
     problem = problem_of(values, missing, lam)
     start = draw_bases((2, 12, 3), np.random.RandomState(5))
-    rules = GrouseRules(step_size=0.5, n_sweeps=3, max_iter=1, tol=0.0)
-    found = learn_by_grouse(problem, start, rules)
+    rules = Rules(max_iter=1, tol=0.0)
+    found = learn_by_grouse(problem, start, rules, step_size=0.5, n_sweeps=3)
     bases = start.copy()
     labels, _ = problem.assign(start[None], with_products=False)
     for p in range(2):
@@ -122,10 +122,10 @@ def test_reasons_for_stopping():
     values, missing, _ = data(n=30)
     problem = problem_of(values, missing)
     start = draw_bases((2, 12, 3), np.random.RandomState(5))
-    easy = GrouseRules(step_size=0.1, n_sweeps=2, max_iter=50, tol=1.0)
-    assert learn_by_grouse(problem, start, easy).stopped == "converged"
+    easy, steps = Rules(max_iter=50, tol=1.0), {"step_size": 0.1, "n_sweeps": 2}
+    assert learn_by_grouse(problem, start, easy, **steps).stopped == "converged"
     seen = []
-    asked = learn_by_grouse(problem, start, easy, monitor=lambda *a: not seen.append(a))
+    asked = learn_by_grouse(problem, start, easy, **steps, monitor=lambda *a: not seen.append(a))
     assert (asked.stopped, asked.n_iter) == ("callback", 0)
     assert seen[0][:3] == (0, 0, asked.objective)
 
@@ -134,8 +134,8 @@ def test_the_first_change_of_the_objective_can_end_the_loop():
     values, missing, _ = data(n=30)
     problem = problem_of(values, missing)
     start = draw_bases((2, 12, 3), np.random.RandomState(5))
-    easy = GrouseRules(step_size=0.1, n_sweeps=2, max_iter=50, tol=float("inf"))
-    assert learn_by_grouse(problem, start, easy).n_iter == 1
+    easy = Rules(max_iter=50, tol=float("inf"))
+    assert learn_by_grouse(problem, start, easy, step_size=0.1, n_sweeps=2).n_iter == 1
 
 
 @pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])

@@ -11,11 +11,10 @@ from numpy.testing import assert_allclose
 from polyspan.data.missing import observed_mean, recurring_patterns
 from polyspan.engine.small_systems import inverses, pairwise_products, solve_packed
 from polyspan.geometry import draw_bases, is_orthonormal
-from polyspan.linear._solve.alternation import Rules, alternate
+from polyspan.linear._solve.alternation import Rules, alternate, refill_empty, worst_block
 from polyspan.linear._solve.annealing import anneal
 from polyspan.linear._solve.masked import MaskedBlock
 from polyspan.linear._solve.problem import prepare
-from polyspan.linear._solve.refilling import refill_empty, worst_block
 from polyspan.linear._solve.shape import join
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from polyspan.mixture._solve.complete import RowWeights
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
 from polyspan.mixture._solve.noise import NoiseRule, Shrinkage
-from polyspan.mixture._solve.row_weights import RowWeights
 from polyspan.mixture.problem import as_samples
 
 N, M, L, DIMS = 60, 6, 3, (1, 2, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,12 @@ class KernelSolution:
     n_iter: int
     stopped: str
     """Why: "converged", "max_iter", "callback", or "cycle" where labels came back."""
+    criterion: float = math.nan
+    """What starts are compared by: F3, or the sum of leave-one-out residuals."""
+    counts: Any = None
+    """Samples per subspace."""
+    learned: Any = None
+    """The subspaces in the form that `union` and `distances` of the problem take."""
 
 
 def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -> float:

@@ -27,16 +27,14 @@ from polyspan.base.arrays import (
     namespace,
     rows_at_once,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.data.rows import ArrayRows
-from polyspan.geometry.bases import Dims, orthonormal_rows
-from polyspan.geometry.distances import closeness_of_gram
+from polyspan.geometry.bases import Dims
 from polyspan.linear._solve.annealing import POOLED_STEPS
 from polyspan.linear._solve.observation import CompleteBlock, energies
 from polyspan.linear._solve.problem import Problem
-from polyspan.linear._solve.shape import Affine, ObjectiveWeights, shape_of
+from polyspan.linear._solve.shape import Affine, Linear, ObjectiveWeights, Shape, shape_of
 from polyspan.linear._solve.sums import Sums, gathered_sums, member_mask, softmax
 
 # On a CPU the members are gathered from this many terms of a product on. Where a product of one
@@ -93,119 +91,85 @@ class Batch:
         """
         xp = namespace(frames)
         P, R, L, c, m = frames.shape
-        projections = xp.reshape(frames, (P, R * L * c, m)) @ transpose(self.X)
+        projections = xp.reshape(frames, (P, R * L * c, m)) @ self.X.mT
         projections = xp.reshape(projections, (P, R, L, c, self.X.shape[1]))
         if not self.affine:
             return projections, energies(projections)
         bases, points = frames[..., :-1, :], frames[..., -1:, :]
-        projections[..., :-1, :] -= bases @ transpose(points)
+        projections[..., :-1, :] -= bases @ points.mT
         lifted = 2.0 * projections[..., -1, :] - xp.sum(points * points, axis=-1)
         projections[..., -1, :] = 1.0
         return projections, energies(projections[..., :-1, :]) + lifted
 
-    def gram(self, frames: Array) -> Array | None:
-        """Return WᵀW of every run, which objective and step of linear subspaces need, or None."""
-        if self.affine or not self.weights.closeness:
-            return None
-        wide = _runs_wide(frames)
-        return wide @ transpose(wide)
-
-    def hard_step(
-        self, frames: Array, projections: Array, labels: Array, gram: Array | None
-    ) -> Array:
+    def hard_step(self, frames: Array, projections: Array, labels: Array) -> Array:
         """Take a power step with the members of every subspace; projections are overwritten."""
         P, _, L, c, m = frames.shape
         if not is_host(frames) or m * labels.shape[2] * L * c < GATHERED_FROM:
             members = member_mask(labels, L, frames.dtype)
-            return self.soft_step(frames, projections, members, gram)
+            return self.soft_step(frames, projections, members)
         products, sums = zeros(frames.shape, frames), zeros(frames.shape[:-1], frames)
         for p in range(P):
             sums[p, ...], own = gathered_sums(self.X[p, ...], projections[p, ...], labels[p, ...])
-            products[p, ...] = transpose(own)
-        return self._step(frames, products, sums, gram)
+            products[p, ...] = own.mT
+        return self._step(frames, products, sums)
 
-    def soft_step(
-        self, frames: Array, projections: Array, weights: Array, gram: Array | None = None
-    ) -> Array:
+    def soft_step(self, frames: Array, projections: Array, weights: Array) -> Array:
         """Take a power step with weights (P, R, L, n); projections are overwritten."""
         xp = namespace(frames)
         P, R, L, c, _ = frames.shape
         projections *= weights[:, :, :, None, :]
         products = xp.reshape(projections, (P, R * L * c, self.X.shape[1])) @ self.X
         products = xp.reshape(products, frames.shape)
-        sums = xp.sum(projections, axis=4) if self.affine else None
-        return self._step(frames, products, sums, gram)
+        return self._step(frames, products, xp.sum(projections, axis=4) if self.affine else None)
 
-    def _step(self, frames: Array, products: Array, sums: Array, gram: Array | None) -> Array:
-        if self.affine:
-            return self._affine_step(frames, products, sums)
-        return self._linear_step(frames, products, gram)
-
-    def _linear_step(self, frames: Array, products: Array, gram: Array | None) -> Array:
-        """Orthonormalise the gradient from S_lD_l; see `shape.power_step`."""
-        xp, weights = namespace(frames), self.weights
-        _, _, L, s, m = frames.shape
-        if s == 0:
-            return frames
-        if weights.closeness and L > 1:
-            wide = _runs_wide(frames)
-            gram = wide @ transpose(wide) if gram is None else gram
-            gradient = xp.reshape(products, wide.shape)
-            gradient = gradient if weights.fit == 1.0 else weights.fit * gradient
-            gradient = gradient + (weights.closeness * gram) @ wide
-        else:
-            gradient = xp.reshape(products, (-1, s, m))
-            size = xp.max(xp.abs(gradient), axis=(1, 2), keepdims=True)
-            shift = xp.where(size > 0, size * machine_epsilon(frames), xp.ones_like(size))
-            gradient = gradient + shift * xp.reshape(frames, (-1, s, m))
-        if self.dims is not None:
-            return orthonormal_rows(xp.reshape(gradient, frames.shape), self.dims)
-        return xp.reshape(orthonormal_rows(xp.reshape(gradient, (-1, s, m))), frames.shape)
-
-    def _affine_step(self, frames: Array, products: Array, sums: Array) -> Array:
-        """Take the step of `shape.Affine`, all runs of all problems as starts of one.
+    def _step(self, frames: Array, products: Array, sums: Array) -> Array:
+        """Take the step of the shape, all runs of all problems as starts of one.
 
         Parameters
         ----------
-        products : array of shape (P, R, L, s + 1, m)
-            Σ w (D_lᵀ(y - c_l))yᵀ and, as last row, Σ w yᵀ.
+        products : array of shape (P, R, L, c, m)
+            Σ w (D_lᵀ(y - c_l))yᵀ and, of affine subspaces, as last row Σ w yᵀ.
         sums : array of shape (P, R, L, s + 1)
-            Σ w D_lᵀ(y - c_l) and, as last entry, Σ w.
+            Of affine subspaces: Σ w D_lᵀ(y - c_l) and, as last entry, Σ w.
         """
         xp = namespace(frames)
         P, R, L, c, m = frames.shape
-        products, sums = xp.reshape(products, (P * R, L, c, m)), xp.reshape(sums, (P * R, L, c))
-        gathered = Sums(
-            counts=sums[..., -1],
-            energy=None,  # a step needs none
-            coefficients=sums[..., :-1],
-            products=transpose(products[..., :-1, :]),
-            totals=products[..., -1, :],
-        )
+        products = xp.reshape(products, (P * R, L, c, m))
+        if not self.affine:
+            gathered = Sums(counts=None, energy=None, products=products.mT)
+        else:
+            sums = xp.reshape(sums, (P * R, L, c))
+            gathered = Sums(
+                counts=sums[..., -1],
+                energy=None,  # a step needs none
+                coefficients=sums[..., :-1],
+                products=products[..., :-1, :].mT,
+                totals=products[..., -1, :],
+            )
         stepped = self._shape(R).step(_runs_as_columns(frames), gathered, self.weights)
-        return xp.reshape(transpose(stepped), frames.shape)
+        return xp.reshape(stepped.mT, frames.shape)
 
-    def _shape(self, n_starts: int) -> Affine:
-        """Return the shape of affine subspaces, with the unit of every run."""
+    def _shape(self, n_starts: int) -> Shape:
+        """Return the shape, that of affine subspaces with the unit of every run."""
+        if not self.affine:
+            return Linear(self.dims)
         xp = namespace(self.total)
         units = self.total / self.X.shape[1]
         units = xp.where(units > 0, units, xp.ones_like(units))
         every = xp.broadcast_to(units[:, None], (units.shape[0], n_starts))
         return Affine(xp.reshape(every, (-1,)), self.dims)
 
-    def objective(self, frames: Array, energy: Array, gram: Array | None) -> Array:
+    def objective(self, frames: Array, energy: Array) -> Array:
         """Return F1 of every run from its sum of gains, (P, R)."""
         xp = namespace(energy)
         residual = xp.maximum(self.total[:, None] - energy, xp.zeros_like(energy))
-        return self._with_closeness(frames, residual, gram)
+        return self.with_closeness(frames, residual)
 
-    def _with_closeness(self, frames: Array, residual: Array, gram: Array | None) -> Array:
+    def with_closeness(self, frames: Array, residual: Array) -> Array:
+        """Return F1 of every run from its squared residuals, (P, R)."""
         if math.isinf(self.lam):
             return residual
-        if self.affine:
-            near = self._shape(frames.shape[1]).closeness(_runs_as_columns(frames))
-        else:
-            near = closeness_of_gram(gram, frames.shape[2], self.dims)
+        near = self._shape(frames.shape[1]).closeness(_runs_as_columns(frames))
         return namespace(residual).reshape(near, residual.shape) + self.lam * residual
 
     def rounding(self) -> np.ndarray:
@@ -214,16 +178,10 @@ class Batch:
         return 4.0 * machine_epsilon(self.X) * weight * to_numpy(self.total)
 
 
-def _runs_wide(frames: Array) -> Array:
-    """Return the rows of all subspaces of a run below each other: (P * R, L * s, m)."""
-    P, R, L, s, m = frames.shape
-    return namespace(frames).reshape(frames, (P * R, L * s, m))
-
-
 def _runs_as_columns(frames: Array) -> Array:
     """Return frames as the solvers of single problems hold them: (P * R, L, m, c)."""
     P, R, L, c, m = frames.shape
-    return transpose(namespace(frames).reshape(frames, (P * R, L, c, m)))
+    return namespace(frames).reshape(frames, (P * R, L, c, m)).mT
 
 
 def nearest(batch: Batch, frames: Array) -> tuple[Array, Array, Array]:
@@ -248,11 +206,11 @@ def affine_labels(batch: Batch, frames: Array) -> tuple[Array, Array]:
     for p in range(frames.shape[2]):
         basis = frames[:, 0, p, :-1, :]
         residual = batch.X - frames[:, 0, p, -1:, :]
-        residual -= (residual @ transpose(basis)) @ basis
+        residual -= (residual @ basis.mT) @ basis
         squares.append(xp.vecdot(residual, residual))
     every = xp.stack(squares, axis=1)
     residual = float64_sum(xp.min(every, axis=1), axis=1)[:, None]
-    return xp.argmin(every, axis=1), batch._with_closeness(frames, residual, None)[:, 0]
+    return xp.argmin(every, axis=1), batch.with_closeness(frames, residual)[:, 0]
 
 
 def fit_pooled(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
@@ -275,15 +233,15 @@ def fit_pooled(batch: Batch, start: Array) -> tuple[Array, Array, Array]:
     for _ in range(POOLED_STEPS):
         projections, _ = single.project(frames)
         products = xp.reshape(projections[:, 0, 0, ...] @ batch.X, frames.shape)
-        frames = single._linear_step(frames, products, None)
+        frames = single._step(frames, products, None)
     projections, gains = single.project(frames)
     own, bases = projections[:, 0, 0, ...], frames[:, 0, 0, ...]
     residual = batch.total - float64_sum(gains, axis=(1, 2, 3))
     residual = xp.maximum(residual, xp.zeros_like(residual))
     if batch.dims is None:
-        return bases, residual, xp.linalg.eigvalsh(own @ transpose(own))
-    ritz, vectors = xp.linalg.eigh(own @ transpose(own))
-    return xp.flip(transpose(vectors), axis=1) @ bases, residual, ritz
+        return bases, residual, xp.linalg.eigvalsh(own @ own.mT)
+    ritz, vectors = xp.linalg.eigh(own @ own.mT)
+    return xp.flip(vectors.mT, axis=1) @ bases, residual, ritz
 
 
 def anneal_batch(batch: Batch, frames: Array, units: Array, schedule: Sequence[float]) -> Array:

@@ -19,13 +19,11 @@ from polyspan.base.arrays import (
     namespace,
     one_hot,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.geometry.bases import near_copies
-from polyspan.linear._solve.alternation import Rules, Solution
+from polyspan.linear._solve.alternation import Rules, Solution, refill_empty
 from polyspan.linear._solve.batched import Batch, nearest
-from polyspan.linear._solve.refilling import refill_empty
 from polyspan.linear._solve.shape import join
 
 # Moving data costs about a tenth of an iteration, and more launches: it pays once this fraction of
@@ -85,8 +83,7 @@ def _alternate(batch: Batch, frames: Array, rules: Rules, max_bytes: int) -> Run
     ended, order = [], []
     for iteration in range(rules.max_iter + 1):
         labels, energy, projections = nearest(batch, frames)
-        gram = batch.gram(frames)
-        values = to_numpy(batch.objective(frames, energy, gram))
+        values = to_numpy(batch.objective(frames, energy))
         own = rounding[np.maximum(runs, 0) // n_starts]
         smallest = np.maximum(rules.tol * np.abs(values), own)
         settled = (previous - values <= smallest) & (iteration > 0)
@@ -102,7 +99,7 @@ def _alternate(batch: Batch, frames: Array, rules: Rules, max_bytes: int) -> Run
             runs[over] = -1
         if (runs < 0).all():
             break
-        frames, previous = batch.hard_step(frames, projections, labels, gram), values
+        frames, previous = batch.hard_step(frames, projections, labels), values
         slots = _slots_to_keep(runs >= 0, batch, max_bytes)
         if slots is not None:
             batch = batch.take(slots[:, 0] // runs.shape[1])
@@ -142,7 +139,7 @@ def _refilled(batch: Batch, runs: Runs, rules: Rules) -> Runs:
         p, value = k // n_starts, float(runs.objective[k])
         labels = nearest(batch.take(np.array([p])), runs.frames[k : k + 1, None, ...])[0]
         reached = Solution(
-            frames=transpose(runs.frames[k, ...]),
+            frames=runs.frames[k, ...].mT,
             labels=labels[0, 0, :],
             counts=runs.counts[k, :],
             objective=value,
@@ -152,7 +149,7 @@ def _refilled(batch: Batch, runs: Runs, rules: Rules) -> Runs:
             stopped="converged",
         )
         found = refill_empty(batch.problem(p), reached, rules)
-        runs.frames[k, ...], runs.counts[k, :] = transpose(found.frames), found.counts
+        runs.frames[k, ...], runs.counts[k, :] = found.frames.mT, found.counts
         runs.objective[k], runs.n_iter[k] = found.objective, found.n_iter
         runs.converged[k] = found.stopped == "converged"
     return runs
@@ -185,11 +182,11 @@ def restart_from_pooled(
     above = np.flatnonzero(~(best.objective <= value * (1 + 1e-9)))
     if not len(above):
         return best
-    bases = transpose(namespace(pooled).take(pooled, moved_to(above, pooled), axis=0))
+    bases = namespace(pooled).take(pooled, moved_to(above, pooled), axis=0).mT
     copies = near_copies(bases, best.frames.shape[1], batch.dims)
     if batch.affine:
         copies = join(copies, zeros(copies.shape[:-1], copies))
-    found = learn(batch.take(above), transpose(copies)[:, None, ...], rules, max_bytes)
+    found = learn(batch.take(above), copies.mT[:, None, ...], rules, max_bytes)
     order = np.arange(len(value))
     order[above] = len(value) + np.arange(len(above))
     return Runs.joined([best, found]).take(order)

@@ -7,7 +7,7 @@ over them from one pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyspan.base.arrays import (
@@ -18,12 +18,11 @@ from polyspan.base.arrays import (
     row_slices,
     sum_of_squares,
     top_eigenvectors,
-    transpose,
     zeros,
 )
 from polyspan.base.checks import warn_unconverged
 from polyspan.data.rows import Addable
-from polyspan.engine.krylov import EXTRA, leading_subspace
+from polyspan.engine.krylov import EXTRA, Leading, leading_subspace
 from polyspan.geometry.bases import Dims, orthonormal_columns
 from polyspan.linear._solve.shape import ObjectiveWeights, PointTerm, join, with_columns
 
@@ -77,7 +76,7 @@ class MemberRows:
         """Return the scatter of the members about a point."""
         total = 0.0
         for part in self.rows(p, point):
-            total = total + transpose(part) @ part
+            total = total + part.mT @ part
         return total
 
     def _member_chunks(self, p: int) -> Any:
@@ -91,8 +90,8 @@ class MemberRows:
 
 
 @dataclass(frozen=True)
-class Moments(Addable):
-    """Sums over the members of every subspace, about a point of each."""
+class MemberMoments(Addable):
+    """The members of every subspace of one start, if only sums over them are known."""
 
     counts: Array
     mass: Array
@@ -100,35 +99,30 @@ class Moments(Addable):
     """Σ w (y - about): (n_subspaces, n_features)."""
     scatters: Array
     """Σ w (y - about)(y - about)ᵀ: (n_subspaces, n_features, n_features)."""
-
-
-@dataclass(frozen=True)
-class MemberMoments:
-    """The members of every subspace of one start, if only sums over them are known."""
-
-    moments: Moments
-    about: Array | None
+    about: Array | None = None
     """Points that the sums are about, (n_subspaces, n_features), or None for the mean."""
+
+    def __add__(self, other: MemberMoments) -> MemberMoments:
+        return replace(super().__add__(other), about=self.about)
 
     def count(self, p: int) -> int:
         """Return the number of members."""
-        return int(self.moments.counts[p])
+        return int(self.counts[p])
 
     def total(self, p: int) -> tuple[Array, Array]:
         """Return the sum of the members and of their weights, (1,)."""
-        mass = self.moments.mass[p : p + 1]
-        total = self.moments.totals[p, :]
+        mass, total = self.mass[p : p + 1], self.totals[p, :]
         return (total if self.about is None else total + mass * self.about[p, :]), mass
 
     def scatter(self, p: int, point: Array | None) -> Array:
         """Return the scatter about a point: the shift from where it was summed is thin."""
-        scatter = self.moments.scatters[p, ...]
+        scatter = self.scatters[p, ...]
         if point is None or self.about is None:
             return scatter
-        step, total = point - self.about[p, :], self.moments.totals[p, :]
-        cross = total[:, None] * step
+        step = point - self.about[p, :]
+        cross = self.totals[p, :][:, None] * step
         outer = step[:, None] * step
-        return scatter - cross - transpose(cross) + self.moments.mass[p] * outer
+        return scatter - cross - cross.mT + self.mass[p] * outer
 
 
 #: Members, by what is known of them.
@@ -137,7 +131,7 @@ Members = MemberRows | MemberMoments
 
 def moments_block(
     block: Any, frames: Array, shape: Any, labels: Array, start: int
-) -> tuple[Moments, None]:
+) -> tuple[MemberMoments, None]:
     """Sum the moments of the members of one start. A task.
 
     Parameters
@@ -155,11 +149,12 @@ def moments_block(
     about = [None if points is None else points[p, :] for p in subspaces]
     totals, masses = zip(*(members.total(p) for p in subspaces), strict=True)
     mass, total = xp.concat(masses, axis=0), xp.stack(totals)
-    sums = Moments(
+    sums = MemberMoments(
         xp.asarray([members.count(p) for p in subspaces]),
         mass,
         total if points is None else total - mass[:, None] * points,
         xp.stack([members.scatter(p, about[p]) for p in subspaces]),
+        points,
     )
     return sums, None
 
@@ -181,7 +176,7 @@ def residual_block(
     members, total = MemberRows(complete, weights, labels), 0.0
     for p in range(bases.shape[0]):
         for rows in members.rows(p, None if points is None else points[p, :]):
-            residual = rows - (rows @ bases[p, ...]) @ transpose(bases[p, ...])
+            residual = rows - (rows @ bases[p, ...]) @ bases[p, ...].mT
             total += sum_of_squares(residual)
     return total, None
 
@@ -231,24 +226,27 @@ def exact_basis(
     if n_columns == 0:
         return old
     if isinstance(members, MemberRows) and n_columns < m and point_term is None:
-        factor = _thin_factor(members.rows(p, point), others, weights)
-        values, vectors = _top_of_gram(factor @ transpose(factor), factor @ old)
-        return _complete(values, transpose(factor) @ vectors, old)
+        # A_l = FᵀF, with one row of F for each column of the other bases and each member.
+        parts = [(weights.closeness**0.5 * other).mT for other in others]
+        rows = members.rows(p, point)
+        parts += rows if weights.fit == 1.0 else [weights.fit**0.5 * part for part in rows]
+        factor = namespace(bases).concat(parts, axis=0)
+        values, vectors = _top_of_gram(factor @ factor.mT, factor @ old)
+        return _complete(values, factor.mT @ vectors, old)
     if isinstance(members, MemberMoments) or m <= DENSE_FEATURES or m < 4 * (s + EXTRA):
         matrix = weights.fit * members.scatter(p, point)
         for other in others:
-            matrix = matrix + weights.closeness * (other @ transpose(other))
+            matrix = matrix + weights.closeness * (other @ other.mT)
         if point_term is not None:
             matrix = matrix + point_term(identity(m, bases))
         return top_eigenvectors(matrix, s)[1]
-    return _by_products(members.rows(p, point), others, old, weights, point_term, p)
-
-
-def _thin_factor(rows: list[Array], others: list[Array], weights: ObjectiveWeights) -> Array:
-    """Return F of A_l = FᵀF, one row for each member and each column of the other bases."""
-    parts = [transpose(weights.closeness**0.5 * other) for other in others]
-    parts += [part if weights.fit == 1.0 else weights.fit**0.5 * part for part in rows]
-    return namespace(parts[0]).concat(parts, axis=0)
+    found = _by_products(members.rows(p, point), others, old, weights, point_term)
+    if not found.converged:
+        warn_unconverged(
+            f"the leading {s} eigenvectors of subspace {p} were not found to rounding "
+            f"in {MAX_CYCLES} cycles: its update is not exact"
+        )
+    return found.vectors
 
 
 def _by_products(
@@ -257,25 +255,18 @@ def _by_products(
     old: Array,
     weights: ObjectiveWeights,
     point_term: PointTerm | None,
-    p: int,
-) -> Array:
+) -> Leading:
     """Return the top eigenvectors of A_l from products alone: A_l is never formed."""
 
     def apply(block: Array) -> Array:
         product = 0.0 * block if point_term is None else point_term(block)
         for part in rows:
-            product = product + weights.fit * (transpose(part) @ (part @ block))
+            product = product + weights.fit * (part.mT @ (part @ block))
         for other in others:
-            product = product + weights.closeness * (other @ (transpose(other) @ block))
+            product = product + weights.closeness * (other @ (other.mT @ block))
         return product
 
-    found = leading_subspace(apply, old, max_cycles=MAX_CYCLES)
-    if not found.converged:
-        warn_unconverged(
-            f"the leading {old.shape[1]} eigenvectors of subspace {p} were not found to rounding "
-            f"in {MAX_CYCLES} cycles: its update is not exact"
-        )
-    return found.vectors
+    return leading_subspace(apply, old, max_cycles=MAX_CYCLES)
 
 
 def _top_of_gram(gram: Array, old: Array) -> tuple[Array, Array]:

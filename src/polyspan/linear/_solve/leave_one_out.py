@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from polyspan.base.arrays import Array, machine_epsilon, namespace, transpose
+from polyspan.base.arrays import Array, machine_epsilon, namespace
 from polyspan.data.rows import Addable
 from polyspan.linear._solve.sums import member_mask, weighted
 
@@ -51,7 +51,7 @@ class Leverage:
         if self.centre is not None:
             projections = projections - self.centre[..., None]
         # The weight before the square: a cluster that nearly vanished has a huge whitener.
-        whitened = (transpose(self.whitener) @ projections) * xp.sqrt(weights)[:, :, None, :]
+        whitened = (self.whitener.mT @ projections) * xp.sqrt(weights)[:, :, None, :]
         whitened = xp.clip(whitened, -1.0, 1.0)
         leverage = xp.sum(whitened * whitened, axis=2)
         if self.mass is not None:
@@ -96,14 +96,14 @@ def coefficient_scatter_block(
     for fit in block.fits(bases, points):
         own = membership[fit.which, ...]
         if own.ndim == 2:
-            weights = member_mask(transpose(own), bases.shape[1], frames.dtype)
+            weights = member_mask(own.mT, bases.shape[1], frames.dtype)
         else:
             weights = xp.permute_dims(own, (1, 2, 0))
         weights = weights if fit.weights is None else weights * fit.weights
         weights = weighted(weights, fit.sample_weights, axis=1)
         scaled = fit.coefficients * weights[:, :, None, :]
         part = CoefficientScatter(
-            scaled @ transpose(fit.coefficients),
+            scaled @ fit.coefficients.mT,
             xp.sum(scaled, axis=3),
             xp.sum(weights, axis=2),
         )

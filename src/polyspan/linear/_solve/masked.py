@@ -24,7 +24,6 @@ from polyspan.base.arrays import (
     restore_order,
     row_slices,
     rows_at_once,
-    transpose,
     zeros,
 )
 from polyspan.data.missing import Holes, recurring_patterns
@@ -120,7 +119,7 @@ class MaskedBlock:
         for which in self._slices(flat.shape[0], s):
             values = self.values[which, :]
             missing = xp.astype(self.missing[which, :], values.dtype)
-            right = transpose(flat) @ transpose(values)  # (k, s, n)
+            right = flat.mT @ values.mT  # (k, s, n)
             if affine is not None:
                 cross, lift = affine.at(values, missing)
                 right = right + cross
@@ -152,7 +151,7 @@ class MaskedBlock:
 
         `theta` has the shape (n, subspace_dim).
         """
-        filled = theta @ transpose(basis)
+        filled = theta @ basis.mT
         if point is not None:
             filled += point
         filled *= missing
@@ -186,14 +185,14 @@ class MaskedBlock:
             for p, rows in enumerate(members):
                 values, missing = self.rows(rows)
                 here = slice(begin, begin + values.shape[0])
-                systems[0, :, here] = pairs[p, ...] @ transpose(missing)
-                right[0, :, here] = transpose(bases[p, ...]) @ transpose(values)
+                systems[0, :, here] = pairs[p, ...] @ missing.mT
+                right[0, :, here] = bases[p, ...].mT @ values.mT
                 if affine is not None:
                     right[0, :, here] += affine.at(values, missing)[0][p, ...]
                 slices.append(here)
                 begin = here.stop
             solution = solve_packed(systems_from_gram(systems, self.prior), right)[0, ...]
-            yield members, [transpose(solution[:, here]) for here in slices]
+            yield members, [solution[:, here].mT for here in slices]
 
     def rows(self, rows: Array) -> tuple[Array, Array]:
         """Return values and mask (1 where missing) of some rows."""
@@ -280,14 +279,14 @@ class MaskedFit:
                     own = sample_weights[r % sample_weights.shape[0], :]
                     weights = weights * xp.take(own, members)
                 point = None if self.points is None else self.points[r, p, :]
-                filled = self.block.filled(values, missing, basis, point, transpose(theta))
+                filled = self.block.filled(values, missing, basis, point, theta.mT)
                 scaled = theta * weights
                 products[r, p, ...] = scaled @ filled
                 if affine_sums:
                     affine_sums["coefficients"][r, p, :] = xp.sum(scaled, axis=1)
                     affine_sums["totals"][r, p, :] = weights @ filled
                     affine_sums["mass"][r, p] = xp.sum(weights)
-        return {**affine_sums, "products": transpose(products)}
+        return {**affine_sums, "products": products.mT}
 
     def weighted_sums(self, weights: Array) -> dict[str, Array]:
         """Return the same with responsibilities, (n_starts, n_subspaces, n)."""
@@ -309,11 +308,11 @@ class MaskedFit:
         kept = 1.0 - self.block.prior
         for r in range(starts):
             for p in range(n_subspaces):
-                filled = transpose(self.bases[r, p, ...] @ self.coefficients[r, p, ...])
+                filled = (self.bases[r, p, ...] @ self.coefficients[r, p, ...]).mT
                 if self.points is not None:
                     filled = filled + self.points[r, p, :]
                 filled = filled * self.missing
                 products[r, p, ...] += kept * (scaled[r, p, ...] @ filled)
                 if affine_sums:
                     affine_sums["totals"][r, p, :] += kept * (weights[r, p, :] @ filled)
-        return {**affine_sums, "products": transpose(products)}
+        return {**affine_sums, "products": products.mT}

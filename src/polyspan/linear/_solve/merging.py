@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,6 @@ from polyspan.linear._solve.alternation import Rules, Solution, alternate, updat
 from polyspan.linear._solve.exact import MemberRows, exact_basis
 from polyspan.linear._solve.observation import CompleteBlock
 from polyspan.linear._solve.problem import Monitor, Problem
-
-
-@dataclass(frozen=True)
-class AdaptiveRules:
-    """Thresholds of Algorithm 2."""
-
-    merge_threshold: float
-    k1: int
-    k2: int
-    max_iter: int
-    tol: float
 
 
 @dataclass(frozen=True)
@@ -39,18 +28,16 @@ class Merge:
     """Normalised distance of the merged pair; NaN for a pruned one."""
 
 
-@dataclass(frozen=True)
-class AdaptiveSolution(Solution):
-    """A solution with its merges and estimated dimensions."""
-
-    merges: tuple[Merge, ...] = ()
-    dimensions: tuple[float, ...] = ()
-    """Estimated dimension of every subspace before trimming."""
-
-
 def learn_adaptively(
-    problem: Problem, bases: np.ndarray, rules: AdaptiveRules, *, monitor: Monitor | None = None
-) -> AdaptiveSolution:
+    problem: Problem,
+    bases: np.ndarray,
+    rules: Rules,
+    *,
+    merge_threshold: float,
+    k1: int,
+    k2: int,
+    monitor: Monitor | None = None,
+) -> Solution:
     """Run Algorithm 2 from one start of L_max bases of dimension s_max.
 
     Incomplete data go through the same steps on samples that are filled anew before each update.
@@ -58,23 +45,26 @@ def learn_adaptively(
     Parameters
     ----------
     bases : array of shape (max_subspaces, n_features, max_dim)
+    merge_threshold : float
+        Normalised distance up to which two subspaces are merged.
+    k1, k2 : int
+        Smallest and largest number of neighbours in the estimate of dimensions.
     """
     merges: list[Merge] = []
     bases, labels = _learn_and_prune(problem, bases, rules, merges, monitor)
-    bases = _merge_close(problem, bases, labels, rules.merge_threshold, merges)
+    bases = _merge_close(problem, bases, labels, merge_threshold, merges)
     assigned, _ = problem.assign(bases[None], with_products=False)
-    dimensions = _dimensions(problem, bases, assigned[:, 0], rules)
+    dimensions = _dimensions(problem, bases, assigned[:, 0], k1, k2)
     s = _chosen_dimension(dimensions, bases.shape[2])
     solver = "exact" if isinstance(problem.counted_block(bases), CompleteBlock) else "power"
-    final = Rules(solver, rules.max_iter, rules.tol)
-    (solution,) = alternate(problem, bases[None, :, :, :s], final)
-    return AdaptiveSolution(**vars(solution), merges=tuple(merges), dimensions=tuple(dimensions))
+    (solution,) = alternate(problem, bases[None, :, :, :s], replace(rules, solver=solver))
+    return replace(solution, merges=tuple(merges), dimensions=tuple(dimensions))
 
 
 def _learn_and_prune(
     problem: Problem,
     bases: np.ndarray,
-    rules: AdaptiveRules,
+    rules: Rules,
     merges: list[Merge],
     monitor: Monitor | None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +117,7 @@ def _merge_close(
 
 
 def _dimensions(
-    problem: Problem, bases: np.ndarray, labels: np.ndarray, rules: AdaptiveRules
+    problem: Problem, bases: np.ndarray, labels: np.ndarray, k1: int, k2: int
 ) -> list[float]:
     """Estimate the dimension of the projected members of every subspace (steps 17 to 21).
 
@@ -138,7 +128,7 @@ def _dimensions(
     if problem.trim:
         labels = np.where(block.sample_weights[0] > 0, labels, -1)
     return [
-        neighbour_estimate(coefficients[labels == p], rules.k1, rules.k2)[0]
+        neighbour_estimate(coefficients[labels == p], k1, k2)[0]
         if (labels == p).sum() > 1
         else math.nan
         for p in range(len(bases))

@@ -23,10 +23,9 @@ from polyspan.base.arrays import (
     namespace,
     row_slices,
     rows_at_once,
-    transpose,
     unfilled,
 )
-from polyspan.data.measure import RowMap
+from polyspan.data.working import RowMap
 from polyspan.linear._solve.sums import (
     member_mask,
     member_sums,
@@ -91,60 +90,18 @@ def as_row(weights: Array | None, like: Array) -> Array | None:
     return None if weights is None else moved_to(weights, like, like.dtype)[None, :]
 
 
-@dataclass(frozen=True)
-class Stacked:
-    """Bases of all starts side by side, ready for one product with a chunk of rows."""
-
-    matrix: Array
-    """D_lᵀ of all starts below each other, (n_starts * n_subspaces * subspace_dim, n_features).
-
-    Rows, not columns, as projections have the samples along their last axis: products with a
-    long last axis are a fifth faster, and sums over a subspace run along it.
-    """
-    shift: Array | None
-    """Projections of the offset of the rows, or None where they have none."""
-    shape: tuple[int, int, int, int]
-    """(n_starts, n_subspaces, n_features, subspace_dim)."""
-    points: Array | None = None
-    """2c_l of affine subspaces, (n_starts * n_subspaces, n_features), or None."""
-    lift: Array | None = None
-    """‖c_l‖² plus 2c_l times the offset of the rows."""
-
-    @classmethod
-    def of(cls, bases: Array, offset: Array | None = None, points: Array | None = None) -> Stacked:
-        """Stack bases for rows from which `offset` is still to be subtracted.
-
-        `points`, of shape (n_starts, n_subspaces, n_features), are points c_l of affine
-        subspaces: projections are then D_lᵀ(y - c_l).
-        """
-        xp = namespace(bases)
-        starts, n_subspaces, m, s = bases.shape
-        matrix = xp.reshape(transpose(bases), (starts * n_subspaces * s, m))
-        shift = None if offset is None else matrix @ offset
-        shape = (starts, n_subspaces, m, s)
-        if points is None:
-            return cls(matrix, shift, shape)
-        own = xp.reshape(points[..., None, :] @ bases, (starts * n_subspaces * s,))
-        double = 2.0 * xp.reshape(points, (starts * n_subspaces, m))
-        lift = xp.reshape(xp.sum(points * points, axis=2), (starts * n_subspaces,))
-        if offset is not None:
-            shift, lift = shift + own, lift + double @ offset
-        return cls(matrix, own if offset is None else shift, shape, double, lift)
-
-
-def project(chunk: Array, stacked: Stacked) -> Array:
-    """Return D_lᵀy of every row with every basis, (n_starts, n_subspaces, subspace_dim, n)."""
-    starts, n_subspaces, _, s = stacked.shape
+def project(chunk: Array, matrix: Array, shift: Array | None) -> Array:
+    """Return the products of rows with bases, D_lᵀ of all below each other, minus a shift."""
     if is_host(chunk) and item_bytes(chunk) == 4:
         # In single precision a CPU multiplies the other way round a sixth to a third faster,
         # which is more than turning the result costs.
-        projections = unfilled((stacked.matrix.shape[0], chunk.shape[0]), chunk)
-        projections[...] = transpose(chunk @ transpose(stacked.matrix))
+        projections = unfilled((matrix.shape[0], chunk.shape[0]), chunk)
+        projections[...] = (chunk @ matrix.mT).mT
     else:
-        projections = stacked.matrix @ transpose(chunk)
-    if stacked.shift is not None:
-        projections -= stacked.shift[:, None]
-    return namespace(chunk).reshape(projections, (starts, n_subspaces, s, chunk.shape[0]))
+        projections = matrix @ chunk.mT
+    if shift is not None:
+        projections -= shift[:, None]
+    return projections
 
 
 def energies(projections: Array) -> Array:
@@ -186,19 +143,30 @@ class CompleteBlock:
         bases : array of shape (n_starts, n_subspaces, n_features, subspace_dim)
         points : array of shape (n_starts, n_subspaces, n_features) or None
         """
-        stacked = Stacked.of(bases, self.offset, points)
-        starts, n_subspaces, _, s = bases.shape
+        xp, offset = namespace(bases), self.offset
+        starts, n_subspaces, m, s = bases.shape
+        # Rows, not columns, as projections have the samples along their last axis: products with a
+        # long last axis are a fifth faster, and sums over a subspace run along it.
+        matrix = xp.reshape(bases.mT, (starts * n_subspaces * s, m))
+        shift = None if offset is None else matrix @ offset
+        if points is not None:
+            own = xp.reshape(points[..., None, :] @ bases, (starts * n_subspaces * s,))
+            shift = own if shift is None else shift + own
+            double = 2.0 * xp.reshape(points, (starts * n_subspaces, m))
+            lift = xp.reshape(xp.sum(points * points, axis=2), (starts * n_subspaces,))
+            lift = lift if offset is None else lift + double @ offset
         columns = starts * n_subspaces * (s + (points is not None))
         size = min(self.size, rows_at_once(self.X, columns))
         for which in row_slices(self.X.shape[0], size):
             chunk = self.X[which, :]
-            if self.mean is not None and self.offset is None:
+            if self.mean is not None and offset is None:
                 chunk = chunk - self.mean
-            coefficients = project(chunk, stacked)
+            projections = project(chunk, matrix, shift)
+            coefficients = xp.reshape(projections, (starts, n_subspaces, s, chunk.shape[0]))
             gains = energies(coefficients)
-            if stacked.points is not None and stacked.lift is not None:
-                lifted = stacked.points @ transpose(chunk) - stacked.lift[:, None]
-                gains = gains + namespace(chunk).reshape(lifted, gains.shape)
+            if points is not None:
+                lifted = double @ chunk.mT - lift[:, None]
+                gains = gains + xp.reshape(lifted, gains.shape)
             yield CompleteFit(self, which, chunk, coefficients, gains, points is not None)
 
     def squared_norms(self) -> Array:
@@ -226,7 +194,7 @@ class CompleteBlock:
         for fit in self.fits(bases[None, ...], None):
             own = labels[fit.which][None, None, :]
             parts.append(xp.take_along_axis(fit.coefficients[0, ...], own, axis=0)[0, ...])
-        return transpose(xp.concat(parts, axis=1))
+        return xp.concat(parts, axis=1).mT
 
     def completed(
         self, bases: Array, points: Array | None, labels: Array

@@ -25,15 +25,22 @@ from polyspan.base.arrays import (
     rows_at_once,
     zeros,
 )
-from polyspan.data.measure import Extent, RowMap
 from polyspan.data.rows import ArrayRows, BlockRows, PerRow, Rows, Source
-from polyspan.data.working import HEAVY_MEAN, Working, scale_and_mean, span_of, working_lam
+from polyspan.data.working import (
+    HEAVY_MEAN,
+    Extent,
+    RowMap,
+    Working,
+    scale_and_mean,
+    span_of,
+    working_lam,
+)
 from polyspan.geometry.bases import Dims
 from polyspan.linear._solve.leave_one_out import Leverage, coefficient_scatter_block
 from polyspan.linear._solve.observation import CompleteBlock, Observation, as_row
 from polyspan.linear._solve.shape import ObjectiveWeights, Shape, join, shape_of
 from polyspan.linear._solve.sums import Sums, assign_block, soft_assign_block
-from polyspan.linear._solve.trimming import kept_of_start, kept_weights
+from polyspan.linear._solve.trimming import kept_weights, soft_minimum
 
 #: Called after every iteration with (start, iteration, objective, frames of that start). Returning
 #: True stops that start.
@@ -124,7 +131,10 @@ class Problem:
         block = self.rows.block
         if not self.trim:
             return block
-        kept = kept_of_start(block, *self.shape.split(frames), self.trim)
+        bases, points = self.shape.split(frames[None, ...])
+        values = [soft_minimum(fit, 0.0) for fit in block.fits(bases, points)]
+        residuals = namespace(frames).concat(values, axis=1)
+        kept = kept_weights(residuals, block.sample_weights, self.trim)
         return replace(block, sample_weights=kept)
 
     def with_dims(self, dims: Dims) -> Problem:

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from polyspan.base.arrays import Array, float64_sum, machine_epsilon, namespace, transpose, zeros
+from polyspan.base.arrays import Array, float64_sum, machine_epsilon, namespace, zeros
 from polyspan.geometry.bases import Dims, orthonormal_columns, orthonormal_step
 from polyspan.geometry.distances import closeness, side_by_side
 from polyspan.linear._solve.sums import Sums
@@ -77,7 +77,7 @@ def power_step(
     gradient = products if weights.fit == 1.0 else weights.fit * products
     if weights.closeness and n_subspaces > 1:
         wide = side_by_side(bases)
-        others = wide @ (weights.closeness * (transpose(wide) @ wide))
+        others = wide @ (weights.closeness * (wide.mT @ wide))
         others = xp.permute_dims(xp.reshape(others, (starts, m, n_subspaces, s)), (0, 2, 1, 3))
         gradient = gradient + others
     else:
@@ -253,7 +253,7 @@ def join(bases: Array, points: Array | None) -> Array:
 
 def project_on(bases: Array, points: Array) -> Array:
     """Return the projections D_lD_lᵀc of a stack of points."""
-    return ((points[..., None, :] @ bases) @ transpose(bases))[..., 0, :]
+    return ((points[..., None, :] @ bases) @ bases.mT)[..., 0, :]
 
 
 def point_closeness_product(points: Array, feet: Array, n: int, block: Array) -> Array:
@@ -286,7 +286,7 @@ def leading_directions(samples: Array, old: Array, weights: Array | None = None)
         return old
     if weights is not None:
         samples = samples * xp.sqrt(weights)[:, None]
-    u, _, _ = xp.linalg.svd(transpose(samples), full_matrices=False)
+    u, _, _ = xp.linalg.svd(samples.mT, full_matrices=False)
     if u.shape[1] < s:
         u = xp.concat([u, old], axis=1)
     return orthonormal_columns(u[:, :s])

@@ -7,6 +7,7 @@ the shape (n_starts, n_subspaces, n_features, n_columns).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,6 @@ from polyspan.base.arrays import (
     moved_to,
     namespace,
     to_numpy,
-    transpose,
     zeros,
 )
 from polyspan.data.rows import Addable
@@ -102,38 +102,27 @@ def assign_block(
     sums : Sums
     labels : array of shape (n_rows, n_starts)
     """
-    xp = namespace(frames)
-    bases, points = shape.split(frames)
-    fits, kept = trimmed_fits(block, bases, points, trim)
-    parts, total = [], None
-    for fit in fits:
+    xp, n_subspaces = namespace(frames), frames.shape[1]
+
+    def nearest(fit: Any, weights: Array | None) -> tuple[Sums, Array]:
         score = changed = None
-        weights = fit.sample_weights if kept is None else kept[:, fit.which]
         if leverage is None:
             labels, gains = xp.argmax(fit.gains, axis=1), xp.max(fit.gains, axis=1)
         else:
-            before = transpose(membership[fit.which, :])
-            members = member_mask(before, bases.shape[1], frames.dtype)
+            before = membership[fit.which, :].mT
+            members = member_mask(before, n_subspaces, frames.dtype)
             residuals = leverage.residuals(fit, members)
             labels = xp.argmin(residuals, axis=1)
             gains = xp.take_along_axis(fit.gains, labels[:, None, :], axis=1)[:, 0, :]
             score = float64_sum(weighted(xp.min(residuals, axis=1), weights), axis=1)
             changed = xp.sum(xp.astype(labels != before, xp.int64), axis=1)
-        sums = Sums(
-            _count(labels, bases.shape[1], weights),
-            float64_sum(weighted(gains, weights), axis=1),
-            None,
-            score,
-            changed,
-            squares=None if kept is None else float64_sum(weights * fit.norms(), axis=1),
-        )
-        if with_products:
-            sums = replace(sums, **fit.member_sums(labels, weights))
-        parts.append(labels)
-        total = sums if total is None else total + sums
-    assert total is not None
-    labels = parts[0] if len(parts) == 1 else xp.concat(parts, axis=-1)
-    return total.centred(block.offset), transpose(labels)
+        products = fit.member_sums(labels, weights) if with_products else {}
+        energy = float64_sum(weighted(gains, weights), axis=1)
+        counts = _count(labels, n_subspaces, weights)
+        return Sums(counts, energy, score=score, changed=changed, **products), labels
+
+    total, parts = sum_chunks(block, frames, shape, nearest, trim)
+    return total, (parts[0] if len(parts) == 1 else xp.concat(parts, axis=-1)).mT
 
 
 def soft_assign_block(
@@ -168,31 +157,52 @@ def soft_assign_block(
     responsibilities : array of shape (n_rows, n_starts, n_subspaces) or None
     """
     xp = namespace(frames)
-    bases, points = shape.split(frames)
-    fits, kept = trimmed_fits(block, bases, points, trim, temperature)
-    parts, total = [], None
-    for fit in fits:
+
+    def shared(fit: Any, weights: Array | None) -> tuple[Sums, Array]:
         # ‖y‖² is common to all subspaces: the residual and minus the gain give the same weights.
         gains = fit.gains
         if leverage is not None:
             before = xp.permute_dims(membership[fit.which, ...], (1, 2, 0))
             gains = -leverage.residuals(fit, before)
         responsibilities, logs = softmax(gains / temperature, axis=1)
-        sample_weights = fit.sample_weights if kept is None else kept[:, fit.which]
-        weights = weighted(responsibilities, sample_weights, axis=1)
+        own = weighted(responsibilities, weights, axis=1)
         sums = Sums(
-            counts=xp.sum(weights, axis=2),
-            energy=float64_sum(weights * fit.gains, axis=(1, 2)),
-            entropy=float64_sum(weights * logs, axis=(1, 2)),
-            squares=None if kept is None else float64_sum(sample_weights * fit.norms(), axis=1),
-            **fit.weighted_sums(weights),
+            counts=xp.sum(own, axis=2),
+            energy=float64_sum(own * fit.gains, axis=(1, 2)),
+            entropy=float64_sum(own * logs, axis=(1, 2)),
+            **fit.weighted_sums(own),
         )
-        if keep:
-            parts.append(responsibilities)
+        return sums, responsibilities if keep else None
+
+    total, parts = sum_chunks(block, frames, shape, shared, trim, temperature)
+    return total, xp.permute_dims(xp.concat(parts, axis=-1), (2, 0, 1)) if keep else None
+
+
+def sum_chunks(
+    block: Any,
+    frames: Array,
+    shape: Any,
+    of_chunk: Callable[[Any, Array | None], tuple[Sums, Array]],
+    trim: float = 0.0,
+    temperature: float = 0.0,
+) -> tuple[Sums, list[Array]]:
+    """Sum over the chunks of a block what a function of a fit and of its sample weights returns.
+
+    Also return its results per row. With `trim` the weights are 0 for the samples with the largest
+    residuals, or soft minima of residuals.
+    """
+    bases, points = shape.split(frames)
+    fits, kept = trimmed_fits(block, bases, points, trim, temperature)
+    total, parts = None, []
+    for fit in fits:
+        weights = fit.sample_weights if kept is None else kept[:, fit.which]
+        sums, part = of_chunk(fit, weights)
+        if kept is not None:
+            sums = replace(sums, squares=float64_sum(weights * fit.norms(), axis=1))
         total = sums if total is None else total + sums
+        parts.append(part)
     assert total is not None
-    kept_parts = xp.permute_dims(xp.concat(parts, axis=-1), (2, 0, 1)) if keep else None
-    return total.centred(block.offset), kept_parts
+    return total.centred(block.offset), parts
 
 
 def weighted(values: Array, weights: Array | None, axis: int | None = None) -> Array:
@@ -267,7 +277,7 @@ def weighted_sums(chunk: Array, projections: Array, weights: Array) -> tuple[Arr
     own = projections * weights[:, :, None, :]
     products = xp.reshape(own, (starts * n_subspaces * s, n)) @ chunk
     products = xp.reshape(products, (starts, n_subspaces, s, chunk.shape[1]))
-    return xp.sum(own, axis=3), transpose(products)
+    return xp.sum(own, axis=3), products.mT
 
 
 def gathered_sums(
@@ -285,7 +295,7 @@ def gathered_sums(
                 theirs = theirs * xp.take(weights[r % weights.shape[0], :], members)
             coefficients[r, p, :] = xp.sum(theirs, axis=1)
             products[r, p, ...] = theirs @ xp.take(chunk, members, axis=0)
-    return coefficients, transpose(products)
+    return coefficients, products.mT
 
 
 def sorted_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array, Array]:
@@ -299,7 +309,7 @@ def sorted_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array,
     counts = to_numpy(xp.sum(members, axis=2)).astype(int)
     for r in range(starts):
         # One product for all clusters: each launch costs more than the few numbers summed.
-        coefficients[r, ...] = members[r, ...] @ transpose(own[r, ...])
+        coefficients[r, ...] = members[r, ...] @ own[r, ...].mT
         order = xp.argsort(labels[r, :])
         rows, theirs = xp.take(chunk, order, axis=0), xp.take(own[r, ...], order, axis=1)
         begin = 0
@@ -307,7 +317,7 @@ def sorted_sums(chunk: Array, projections: Array, labels: Array) -> tuple[Array,
             here = slice(begin, begin + count)
             begin = here.stop
             products[r, p, ...] = theirs[:, here] @ rows[here, :]
-    return coefficients, transpose(products)
+    return coefficients, products.mT
 
 
 def member_mask(labels: Array, n_subspaces: int, dtype: Any) -> Array:

@@ -46,13 +46,6 @@ def trimmed_fits(
     return ([first] if single else block.fits(bases, points)), kept
 
 
-def kept_of_start(block: Any, bases: Array, points: Array | None, trim: float) -> Array:
-    """Return the weights of samples, (1, n), for the subspaces of one start."""
-    points = None if points is None else points[None, ...]
-    values = [soft_minimum(fit, 0.0) for fit in block.fits(bases[None, ...], points)]
-    return kept_weights(namespace(bases).concat(values, axis=1), block.sample_weights, trim)
-
-
 def far_samples(X: Array, weights: Array | None, trim: float, *, center: bool) -> Array:
     """Tell which samples are so far from the others that they can only be trimmed.
 

@@ -16,11 +16,10 @@ from scipy.optimize import brentq
 from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.data.missing import find_patterns
 from polyspan.data.rows import sum_parts
-from polyspan.mixture._solve.complete import MIN_COUNT, updated
+from polyspan.mixture._solve.complete import MIN_COUNT, ONCE, RowWeights, updated
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
 from polyspan.mixture._solve.masked import FactorSums, MaskedSamples, from_factors
 from polyspan.mixture._solve.noise import NoiseRule, Shrinkage
-from polyspan.mixture._solve.row_weights import ONCE, RowWeights
 
 # Alternations between the noise of the subspaces and the factors of the groups, in one step of EM.
 ALTERNATIONS = 5

@@ -15,14 +15,19 @@ import numpy as np
 from polyspan.base.arrays import Array, identity, moved_to, namespace, zeros
 from polyspan.data.missing import Group, Patterns
 from polyspan.data.rows import Addable, sum_parts
-from polyspan.mixture._solve.complete import MIN_COUNT, negligible_responsibility, updated
+from polyspan.mixture._solve.complete import (
+    MIN_COUNT,
+    ONCE,
+    RowWeights,
+    negligible_responsibility,
+    updated,
+)
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
     posterior_covariances,
     posterior_factors,
 )
 from polyspan.mixture._solve.noise import NoiseRule, Shrinkage, within_dims
-from polyspan.mixture._solve.row_weights import ONCE, RowWeights
 
 
 @dataclass(frozen=True)

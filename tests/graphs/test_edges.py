@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import NearestNeighbors
 
 from polyspan.base.arrays import unit_rows
-from polyspan.graphs import nearest
-from polyspan.graphs.nearest import among_all, nearest_distances, nearest_rows
+from polyspan.graphs import edges
+from polyspan.graphs.edges import among_all, nearest_distances, nearest_rows
 
 
 @pytest.fixture(name="Q")
@@ -58,8 +58,8 @@ def test_rows_of_zeros_are_next_to_each_other(Q):
 def test_trees_find_nearly_all(Q, lines, monkeypatch):
     Q = Q * np.where(np.arange(len(Q)) % 2, 1.0, -1.0)[:, None] if lines else Q
     _, expected = nearest_rows(Q, 5, 0, lines=lines)
-    monkeypatch.setattr(nearest, "EXACT_ROWS", 100)
-    monkeypatch.setattr(nearest, "LEAF_ROWS", 40)
+    monkeypatch.setattr(edges, "EXACT_ROWS", 100)
+    monkeypatch.setattr(edges, "LEAF_ROWS", 40)
     cosines, columns = nearest_rows(Q, 5, 0, lines=lines)
     assert recall(columns, expected) > 0.95
     products = np.take_along_axis(Q @ Q.T, columns, axis=1)
@@ -69,13 +69,13 @@ def test_trees_find_nearly_all(Q, lines, monkeypatch):
     assert not (columns == np.arange(len(Q))[:, None]).any()
     again = nearest_rows(Q, 5, 0, lines=lines)
     assert_array_equal(columns, again[1])
-    monkeypatch.setattr(nearest, "N_TREES", 1)
+    monkeypatch.setattr(edges, "N_TREES", 1)
     assert recall(nearest_rows(Q, 5, 0, lines=lines)[1], expected) < recall(columns, expected)
 
 
 def test_trees_take_copies_and_small_leaves(monkeypatch):
-    monkeypatch.setattr(nearest, "EXACT_ROWS", 10)
-    monkeypatch.setattr(nearest, "LEAF_ROWS", 3)
+    monkeypatch.setattr(edges, "EXACT_ROWS", 10)
+    monkeypatch.setattr(edges, "LEAF_ROWS", 3)
     cosines, columns = nearest_rows(np.ones((50, 1)), 5, 0)
     assert_array_equal(cosines, 1.0)
     assert all(len({*row, k}) == 6 for k, row in enumerate(columns))
@@ -83,8 +83,8 @@ def test_trees_take_copies_and_small_leaves(monkeypatch):
 
 def test_other_namespaces(Q, xp, monkeypatch):
     for exact in (1000, 100):
-        monkeypatch.setattr(nearest, "EXACT_ROWS", exact)
-        monkeypatch.setattr(nearest, "LEAF_ROWS", 60)
+        monkeypatch.setattr(edges, "EXACT_ROWS", exact)
+        monkeypatch.setattr(edges, "LEAF_ROWS", 60)
         expected, columns = nearest_distances(Q, 4, 0)
         found, theirs = nearest_distances(xp.asarray(Q), 4, 0)
         assert_allclose(found, expected, atol=1e-7)

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from polyspan.base.arrays import unit_rows
 from polyspan.baselines import EnsembleKSubspaces
-from polyspan.baselines import ensemble as module
-from polyspan.baselines.ensemble import co_association, co_association_graph, ensemble_labels
+from polyspan.baselines import subspaces as module
+from polyspan.baselines.subspaces import co_association, co_association_graph, ensemble_labels
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.metrics import clustering_error
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from polyspan import RobustMiCUSaL
-from polyspan.data.measure import Extent, measure_block
+from polyspan.data.working import Extent, measure_block
 from polyspan.datasets import make_union_of_subspaces, mask_entries
 
 
