@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from polyspan.base import bars
+from polyspan.base import progress
 from polyspan.cli.console import given_words, report, spell_out_signs
 from polyspan.cli.errors import EXPLAINED, Code, CommandError, say, short_warnings, tell
 
@@ -93,11 +93,11 @@ def with_bars(function: Function) -> Function:
 
     @functools.wraps(function)
     def watched(**options: Any) -> Any:
-        before = bars.ask(sys.stderr.isatty() and not options["quiet"])
+        before = progress.ask(sys.stderr.isatty() and not options["quiet"])
         try:
             return function(**options)
         finally:
-            bars.ask(before)
+            progress.ask(before)
 
     return watched  # type: ignore[return-value]
 
