@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from polyspan.base.arrays import Array
 from polyspan.base.optional import import_optional
+
+if TYPE_CHECKING:  # the shell shows bars before it needs arrays, whose imports take long
+    from polyspan.base.arrays import Array
 
 #: Called by a solver after every iteration with (start, iteration, objective, current bases);
 #: returns whether to stop.
