@@ -86,8 +86,12 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/python tools/visits.py --check
 
+# The same compiled kernels on every processor with AVX2: then rounding is nearly the same everywhere.
+record: export OPENBLAS_CORETYPE = Haswell
+record: export NPY_DISABLE_CPU_FEATURES = X86_V4 AVX512_ICL AVX512_SPR
+record: export NUMBA_CPU_NAME = haswell
 record: $(READY)
-	$(BIN)/python tools/record.py
+	$(BIN)/python tools/record.py $(ARGS)
 
 torch: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==$(TORCH)"

@@ -121,7 +121,14 @@ def test_a_difference_fails_where_it_was_recorded(one_case, monkeypatch, capsys)
     assert "metrics.clustering_error" in capsys.readouterr().out
 
 
-def test_a_difference_never_fails_on_another_machine(one_case, monkeypatch, capsys):
+def test_a_difference_fails_on_another_processor_with_the_same_kernels(one_case, monkeypatch):
+    one_case({**fingerprint(), "processor": "another"})
+    monkeypatch.setattr(sys, "argv", ["record.py"])
+    with pytest.raises(SystemExit):
+        record.main()
+
+
+def test_a_difference_never_fails_with_another_blas(one_case, monkeypatch, capsys):
     one_case({**fingerprint(), "BLAS": "another"})
     monkeypatch.setattr(sys, "argv", ["record.py"])
     record.main()
