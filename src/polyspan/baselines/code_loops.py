@@ -202,80 +202,34 @@ def solve_on_candidates(
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _next_atom(
-    gram: Any, target: int, alpha: Any, picked: Any
-) -> tuple[int, float]:  # pragma: no cover - compiled
-    """Return the unpicked sample with the largest inner product with the residual, and its size."""
-    best, value = -1, 0.0
-    for i in range(len(alpha)):
-        if i == target or gram[i, i] <= 0.0:
-            continue
-        a = abs(alpha[i])
-        if a > value:
-            taken = False
-            for j in picked:
-                if j == i:
-                    taken = True
-            if not taken:
-                best, value = i, a
-    return best, value
+def pursue(gram: Any, first: int, n_nonzero: int, codes: Any) -> None:  # pragma: no cover
+    """Run orthogonal matching pursuit for consecutive samples from `first` on, from codes of zero.
 
-
-@numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def run_omp(  # noqa: C901 - plain loops are what compiles well
-    gram: Any, k_most: int, codes: Any, chosen: Any
-) -> None:  # pragma: no cover
-    """Run orthogonal matching pursuit for all samples, with a growing Cholesky factor.
-
-    The caller fills `chosen` with -1, which stays where fewer than `k_most` samples are chosen.
+    The next sample is the one with the largest inner product with the residual. It ends before a
+    sample in the span of those chosen, which would add nothing.
     """
     n = gram.shape[0]
-    factor = np.empty((k_most, k_most))
-    half = np.empty(k_most)
-    coef = np.empty(k_most)
-    alpha = np.empty(n)
-    for target in range(n):
-        picked = chosen[target]
+    gradient, step = np.empty(n), np.empty(n_nonzero)
+    active = np.empty(n_nonzero, dtype=np.int64)
+    factor = np.empty((n_nonzero, n_nonzero))
+    for b in range(codes.shape[0]):
+        code, target = codes[b], first + b
         for i in range(n):
-            alpha[i] = gram[target, i]
-        k = 0
-        while k < k_most:
-            best, value = _next_atom(gram, target, alpha, picked[:k])
-            if best < 0 or value <= 1e-12 * gram[target, target]:
+            gradient[i] = gram[target, i]
+        for k in range(n_nonzero):
+            best, largest = -1, 1e-12 * gram[target, target]
+            for j in range(n):
+                size = abs(gradient[j])
+                if size > largest and j != target and code[j] == 0.0 and gram[j, j] > 0.0:
+                    best, largest = j, size
+            if best < 0:
                 break
-            # Compute the new row of the factor. A sample in the span of those chosen adds nothing.
-            square = gram[best, best]
-            for j in range(k):
-                x = gram[best, picked[j]]
-                for i in range(j):
-                    x -= factor[k, i] * factor[j, i]
-                factor[k, j] = x / factor[j, j]
-                square -= factor[k, j] * factor[k, j]
-            if square <= 1e-12 * gram[best, best]:
+            active[k] = best
+            if _factorise(gram, active, k, k + 1, factor) == k:
                 break
-            factor[k, k] = np.sqrt(square)
-            picked[k] = best
-            x = gram[target, best]
-            for i in range(k):
-                x -= factor[k, i] * half[i]
-            half[k] = x / factor[k, k]
-            k += 1
-            for j in range(k - 1, -1, -1):
-                x = half[j]
-                for i in range(j + 1, k):
-                    x -= factor[i, j] * coef[i]
-                coef[j] = x / factor[j, j]
-            residual = gram[target, target]
-            for j in range(k):
-                residual -= half[j] * half[j]
-            for i in range(n):
-                alpha[i] = gram[target, i]
-            for j in range(k):
-                c = coef[j]
-                row = gram[picked[j]]
+            _step(0.0, code, gradient, active, k + 1, k + 1, factor, step)
+            for a in range(k + 1):
+                change, row = step[a], gram[active[a]]
+                code[active[a]] += change
                 for i in range(n):
-                    alpha[i] -= c * row[i]
-            if residual <= 0.0:
-                break
-        for j in range(k):
-            codes[target, j] = coef[j]
+                    gradient[i] -= change * row[i]

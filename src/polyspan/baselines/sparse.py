@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from polyspan.base.arrays import row_slices
 from polyspan.base.checks import warn_user
 from polyspan.base.private_sklearn import Interval, StrOptions
 from polyspan.baselines.base import GraphClustering
@@ -22,6 +23,8 @@ from polyspan.graphs.edges import symmetric_affinity
 
 # Weight of the constant entry that keeps the sum of affine codes near 1.
 AFFINE_WEIGHT = 10.0
+# Codes that are solved for at once: dense they are as long as there are samples.
+CHUNK = 256
 # Number of bisections in the search for the weight of the two-step rule.
 BISECTIONS = 12
 
@@ -328,27 +331,22 @@ def lasso_codes(
     """
     from polyspan.baselines.code_loops import solve_lassos  # loads numba
 
-    n = len(weights)
     chunks, failed = [], 0
-    for first in range(0, n, 256):
-        codes = np.zeros((min(256, n - first), len(gram)))
-        chunk_weights = np.ascontiguousarray(weights[first : first + len(codes)], dtype=np.float64)
-        failed += solve_lassos(gram, first, chunk_weights, codes, tol)
+    for which in row_slices(len(weights), CHUNK):
+        own = np.ascontiguousarray(weights[which], dtype=np.float64)
+        codes = np.zeros((len(own), len(gram)))
+        failed += solve_lassos(gram, which.start, own, codes, tol)
         chunks.append(scipy.sparse.csr_array(codes))
     return scipy.sparse.vstack(chunks, format="csr"), failed
 
 
 def omp_codes(gram: np.ndarray, n_nonzero: int) -> scipy.sparse.csr_array:
     """Return the codes of all samples, with at most n_nonzero entries chosen greedily."""
-    from polyspan.baselines.code_loops import run_omp  # loads numba
+    from polyspan.baselines.code_loops import pursue  # loads numba
 
-    n = len(gram)
-    n_nonzero = min(n_nonzero, n - 1)
-    codes = np.zeros((n, n_nonzero))
-    chosen = np.full((n, n_nonzero), -1, dtype=np.int64)
-    run_omp(gram, n_nonzero, codes, chosen)
-    used = chosen >= 0
-    # scikit-learn's spectral clustering needs indices of 32 bits.
-    rows = np.repeat(np.arange(n, dtype=np.int32), used.sum(axis=1))
-    columns = chosen[used].astype(np.int32)
-    return scipy.sparse.csr_array((codes[used], (rows, columns)), shape=(n, n))
+    chunks = []
+    for which in row_slices(len(gram), CHUNK):
+        codes = np.zeros((which.stop - which.start, len(gram)))
+        pursue(gram, which.start, min(n_nonzero, len(gram) - 1), codes)
+        chunks.append(scipy.sparse.csr_array(codes))
+    return scipy.sparse.vstack(chunks, format="csr")
