@@ -55,7 +55,7 @@ def kernel() -> Iterator[Row]:
     def exact() -> None:
         G = KernelCenterer().fit_transform(Kernel("rbf", gamma=gamma)(X))
         start = gkiop(G, L, s, seeds)
-        reached["exact"] = alternate(G, start, L, KernelRules(s, lam, **FEW))
+        reached["exact"] = alternate(G, start, KernelRules(L, s, lam, **FEW))
 
     def low_rank() -> None:
         model = MCKUSaL(L, s, gamma=gamma, lam=lam, init="gkiop", gkiop_seeds=seeds, low_rank=200)
@@ -133,9 +133,9 @@ def _per_iteration(X: np.ndarray, L: int, s: int, lam: float, gamma: float) -> f
     """Time one outer iteration with ten inner ones, so that all sizes do the same iterations."""
     G = KernelCenterer().fit_transform(Kernel("rbf", gamma=gamma)(X))
     start = gkiop(G, L, s, np.array([0, 1]))
-    rules = KernelRules(s, lam, max_iter=1, max_update_iter=10, update_tol=0.0)
+    rules = KernelRules(L, s, lam, max_iter=1, max_update_iter=10, update_tol=0.0)
     begin = time.perf_counter()
-    alternate(G, start, L, rules)
+    alternate(G, start, rules)
     return time.perf_counter() - begin
 
 

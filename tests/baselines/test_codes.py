@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import laplacian
 from sklearn.linear_model import Lasso, OrthogonalMatchingPursuit
 
 from polyspan.baselines import RobustSparseSubspaceClustering
-from polyspan.baselines.base import estimate_n_clusters, spectral_labels
+from polyspan.baselines.base import estimate_n_clusters, warn_about_graph
 from polyspan.baselines.sparse import (
     duality_gaps,
     lasso_codes,
@@ -19,7 +19,7 @@ from polyspan.baselines.sparse import (
     two_step_weights,
 )
 from polyspan.graphs.edges import symmetric_affinity
-from polyspan.graphs.spectra import eigengap, least_eigenvectors
+from polyspan.graphs.spectra import cluster_graph, eigengap, least_eigenvectors
 
 
 def samples(seed, n=20, m=8):
@@ -134,15 +134,16 @@ def test_eigenvalues_and_the_gap():
 
 def test_labels_of_a_graph_in_parts_and_of_isolated_samples():
     graph = blocks((6, 9))
-    labels, n_components = spectral_labels(graph, 2, 0)
-    assert n_components == 2
+    labels = cluster_graph(graph, 2, 0)
     assert len(set(labels[:6])) == len(set(labels[6:])) == 1
     assert labels[0] != labels[-1]
-    assert spectral_labels(graph, 1, 0)[0].tolist() == [0] * 15
+    assert cluster_graph(graph, 1, 0).tolist() == [0] * 15
     lonely = scipy.sparse.csr_array(scipy.sparse.block_diag([graph, [[0.0]]], format="csr"))
-    labels, n_components = spectral_labels(lonely, 2, 0)
-    assert n_components == 3
-    assert labels.shape == (16,)
+    assert cluster_graph(lonely, 2, 0).shape == (16,)
+    with pytest.warns(UserWarning, match="1 of 16 samples have no neighbour"):
+        warn_about_graph(lonely, 2)
+    with pytest.warns(UserWarning, match="2 connected components, more than the 1"):
+        warn_about_graph(graph, 1)
 
 
 def test_affinity_of_codes():

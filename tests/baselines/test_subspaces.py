@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from polyspan.base.arrays import unit_rows
 from polyspan.baselines import EnsembleKSubspaces
 from polyspan.baselines import subspaces as module
-from polyspan.baselines.subspaces import co_association, co_association_graph, ensemble_labels
+from polyspan.baselines.subspaces import co_association, ensemble_labels
 from polyspan.datasets import make_union_of_subspaces
 from polyspan.metrics import clustering_error
 
@@ -79,7 +79,7 @@ def test_runs_together_are_better_than_one():
 
 def test_every_sample_keeps_the_neighbours_asked_for():
     X = unit_rows(DATA.X)
-    graph = co_association_graph(X, 2, 2, n_runs=40, q=3)
+    graph = co_association(ensemble_labels(X, 2, 2, 40, n_iter=10, seed=0), 3)
     assert graph.nnz <= 6 * len(X)
     assert np.diff(graph.indptr).min() >= 3
     assert EnsembleKSubspaces(2, 2, n_runs=5, random_state=0).fit(X).q_ == 6

@@ -22,7 +22,7 @@ LABELS = RNG.randint(3, size=50)
 def test_kernel_runs(place, name):
     kernel = Kernel(name, gamma=0.1)
     G = KernelCenterer().fit_transform(kernel(X))
-    rules = KernelRules(3, 5.0, max_iter=4, floor=1e-12)
+    rules = KernelRules(3, 3, 5.0, max_iter=4, floor=1e-12)
     empty = np.minimum(LABELS, 1)
 
     def run(place):
@@ -33,8 +33,8 @@ def test_kernel_runs(place, name):
         )
         assert_allclose(to_numpy(kernel.diagonal(place.asarray(X))), kernel.diagonal(X))
         starts = (gkiop(moved, 3, 3, np.array([0, 1, 2])), LABELS, empty)
-        runs = [alternate(moved, start, 3, rules) for start in starts]
-        runs[2] = refill_empty(moved, runs[2], 3, rules)
+        runs = [alternate(moved, start, rules) for start in starts]
+        runs[2] = refill_empty(moved, runs[2], rules)
         loo = leave_one_out_labels(place.asarray(X), LABELS, 3, 2)
         return runs, to_numpy(loo.labels), loo.criterion
 

@@ -63,7 +63,7 @@ def test_every_quantity_equals_the_explicit_one(name):
     phi = phi - phi.mean(axis=0)
     assert_allclose(G, phi @ phi.T, atol=1e-10)
     labels = np.random.RandomState(1).randint(3, size=40)
-    subspaces, _ = fit_bases(G, labels, 3, KernelRules(2, 3.0))
+    subspaces, _ = fit_bases(G, labels, KernelRules(3, 2, 3.0))
     D = np.stack([phi[c].T @ E for c, E in zip(subspaces.members, subspaces.coefs, strict=True)])
     for basis in D:
         assert_allclose(basis.T @ basis, np.eye(2), atol=1e-10)
@@ -92,7 +92,7 @@ def test_f3_never_rises_inside_the_update_and_bases_stay_orthonormal(name, L, s,
     X = rng.standard_normal((30, 4))
     G = centred(Kernel(name)(X))
     labels = rng.randint(L, size=30)
-    subspaces, history = fit_bases(G, labels, L, KernelRules(s, lam, update_tol=0.0))
+    subspaces, history = fit_bases(G, labels, KernelRules(L, s, lam, update_tol=0.0))
     # Where the fit is exact F3 is rounding: of the closeness L²s, and of the data.
     rounding = 1e-10 * (L * L * s + lam * np.trace(G))
     assert (np.diff(history) <= rounding).all()
@@ -129,7 +129,7 @@ def test_labels_and_objectives_equal_the_literal_algorithm():
     G = centred(Kernel("rbf", gamma=0.2)(X))
     for seeds in ([0, 1], [5, 40]):
         labels, history = literal_kernel.mckusal(literal_kernel.centred(G), seeds, 2, 6, 20.0)
-        found = alternate(G, gkiop(G, 2, 6, np.array(seeds)), 2, KernelRules(6, 20.0))
+        found = alternate(G, gkiop(G, 2, 6, np.array(seeds)), KernelRules(2, 6, 20.0))
         assert np.array_equal(found.labels, labels)
         assert_allclose(found.history, history, rtol=1e-9)
 
@@ -151,7 +151,7 @@ def test_singular_clusters_keep_what_they_span():
     X = np.repeat(np.random.RandomState(5).standard_normal((4, 3)), 6, axis=0)
     G = centred(Kernel("linear")(X))
     labels = np.arange(24) % 2
-    subspaces, history = fit_bases(G, labels, 2, KernelRules(5, 4.0))
+    subspaces, history = fit_bases(G, labels, KernelRules(2, 5, 4.0))
     assert subspaces.dimensions.tolist() == [3, 3]
     assert np.isfinite(history).all()
     for c, E in zip(subspaces.members, subspaces.coefs, strict=True):
@@ -170,36 +170,36 @@ def two_lines(seed=0, n=30):
 def test_an_empty_cluster_is_refilled_where_that_helps():
     X, truth = two_lines()
     G = Kernel("linear")(X)
-    rules = KernelRules(1, 50.0)
-    alone = alternate(G, np.zeros(60, dtype=int), 2, rules)
+    rules = KernelRules(2, 1, 50.0)
+    alone = alternate(G, np.zeros(60, dtype=int), rules)
     assert np.bincount(alone.labels, minlength=2)[1] == 0
-    found = refill_empty(G, alone, 2, rules)
+    found = refill_empty(G, alone, rules)
     assert len(found.history) == found.n_iter + 2  # of two runs, each with its start
     assert found.objective < alone.objective
     assert min((found.labels == truth).mean(), (found.labels != truth).mean()) == 0
     assert (np.diff(found.history) <= 1e-9).all()
     # What does not help is not kept: one line in two subspaces is as good as it gets.
     line = Kernel("linear")(X[:30])
-    single = alternate(line, np.zeros(30, dtype=int), 2, KernelRules(1, 1e-6))
-    assert refill_empty(line, single, 2, KernelRules(1, 1e-6)).objective <= single.objective
+    single = alternate(line, np.zeros(30, dtype=int), KernelRules(2, 1, 1e-6))
+    assert refill_empty(line, single, KernelRules(2, 1, 1e-6)).objective <= single.objective
 
 
 def test_stopping_rules():
     X, _ = two_lines()
     G = Kernel("rbf", gamma=1.0)(X)
     start = gkiop(G, 2, 3, np.array([0, 1]))
-    once = alternate(G, start, 2, KernelRules(3, 4.0, max_iter=1, tol=0.0))
+    once = alternate(G, start, KernelRules(2, 3, 4.0, max_iter=1, tol=0.0))
     assert once.n_iter == 1
-    settled = alternate(G, start, 2, KernelRules(3, 4.0, tol=0.0))
+    settled = alternate(G, start, KernelRules(2, 3, 4.0, tol=0.0))
     assert settled.stopped == "converged"
     nearest = settled.subspaces.energies(G).argmax(axis=1)
     assert np.array_equal(nearest, settled.labels)
     asked = alternate(
-        G, start, 2, KernelRules(3, 4.0), monitor=lambda start, i, value, subspaces: True
+        G, start, KernelRules(2, 3, 4.0), monitor=lambda start, i, value, subspaces: True
     )
     assert (asked.n_iter, asked.stopped) == (0, "callback")
     _, inner = fit_bases(
-        G, settled.labels, 2, KernelRules(3, 4.0, max_update_iter=2, update_tol=0.0)
+        G, settled.labels, KernelRules(2, 3, 4.0, max_update_iter=2, update_tol=0.0)
     )
     assert len(inner) <= 3
 
@@ -266,8 +266,8 @@ def test_tol_ends_the_outer_loop():
     X, _ = two_lines()
     G = Kernel("rbf", gamma=1.0)(X)
     start = gkiop(G, 2, 3, np.array([0, 30]))
-    full = alternate(G, start, 2, KernelRules(3, 4.0, tol=0.0))
-    early = alternate(G, start, 2, KernelRules(3, 4.0, tol=100.0))
+    full = alternate(G, start, KernelRules(2, 3, 4.0, tol=0.0))
+    early = alternate(G, start, KernelRules(2, 3, 4.0, tol=100.0))
     assert early.n_iter == 1 < full.n_iter
 
 
@@ -307,7 +307,7 @@ def test_the_lowest_iterate_of_a_kernel_run_is_returned():
         rng = np.random.RandomState(seed)
         Z = rng.standard_normal((12, 5))
         G = Z @ Z.T
-        found = alternate(G, rng.randint(3, size=12), 3, KernelRules(2, 0.05, tol=0.0))
+        found = alternate(G, rng.randint(3, size=12), KernelRules(3, 2, 0.05, tol=0.0))
         assert_allclose(found.objective, min(found.history), rtol=1e-9)
         labels = np.argmax(found.subspaces.energies(G), axis=1)
         assert np.array_equal(labels, found.labels)
@@ -321,7 +321,7 @@ def test_every_update_is_followed_by_an_assignment(max_iter):
     X = np.random.RandomState(0).standard_normal((60, 6))
     G = centred(Kernel("poly", gamma=1, coef0=1, degree=2)(X))
     labels = np.random.RandomState(1).randint(3, size=60)
-    found = alternate(G, labels, 3, KernelRules(2, 3.0, max_iter=max_iter, tol=0.0))
+    found = alternate(G, labels, KernelRules(3, 2, 3.0, max_iter=max_iter, tol=0.0))
     assert (found.stopped, found.n_iter) == ("max_iter", max_iter)
     assert len(found.history) == len(found.update_histories) == max_iter + 1
 

@@ -14,7 +14,7 @@ from polyspan.baselines import KernelKMeans, KernelPCADenoiser, RobustKernelPCA
 from polyspan.datasets import mask_entries
 from polyspan.graphs.edges import neighbour_graph
 from polyspan.graphs.spectra import graph_embedding, repeat_nodes
-from polyspan.kernel._solve.alternation import KernelRules, _weighted_size
+from polyspan.kernel._solve.alternation import KernelRules, _size_of_empty
 from polyspan.kernel._solve.leave_one_out import _residuals, leave_one_out_labels
 from polyspan.kernel.incomplete import distinct_rows, estimate_kernel, mend, mend_samples
 from polyspan.kernel.options import spectral_labels
@@ -298,11 +298,11 @@ def test_the_mean_of_pairs_counts_copies():
 
 
 def test_empty_subspaces_get_samples_by_weight():
-    rules = KernelRules(2, 4.0)
-    assert _weighted_size(np.ones(12), 1, 2, rules) == 3  # a quarter of all, as without weights
-    assert _weighted_size(np.array([3.0] * 4 + [1.0] * 12), 1, 2, rules) == 2
-    assert _weighted_size(np.array([1.0] * 12 + [3.0] * 4), 1, 2, rules) == 6
-    assert _weighted_size(np.array([9.0, 1.0, 1.0, 1.0]), 1, 2, rules) == 2  # never below s
+    rules = KernelRules(2, 2, 4.0)
+    assert _size_of_empty(np.ones(12), 1, rules) == 3  # a quarter of all, as without weights
+    assert _size_of_empty(np.array([3.0] * 4 + [1.0] * 12), 1, rules) == 2
+    assert _size_of_empty(np.array([1.0] * 12 + [3.0] * 4), 1, rules) == 6
+    assert _size_of_empty(np.array([9.0, 1.0, 1.0, 1.0]), 1, rules) == 2  # never below s
     weighted = MCKUSaL(3, 4, gamma=1.0, lam=100.0, init=np.minimum(START, 1))
     weighted.fit(X, sample_weight=WEIGHTS + 0.5)
     assert set(weighted.labels_) == {0, 1, 2}

@@ -34,16 +34,6 @@ def estimate_n_clusters(affinity: scipy.sparse.csr_array, most: int, seed: int) 
     return eigengap(least_eigenvectors(matrix, min(most + 1, affinity.shape[0]), seed)[0])
 
 
-def spectral_labels(
-    affinity: scipy.sparse.csr_array, n_clusters: int, seed: int, assign_labels: str = "kmeans"
-) -> tuple[np.ndarray, int]:
-    """Cluster the graph; return labels and the number of its connected components."""
-    n_components, _ = connected_components(affinity, directed=False)
-    if n_clusters == 1:
-        return np.zeros(affinity.shape[0], dtype=np.int64), int(n_components)
-    return cluster_graph(affinity, n_clusters, seed, assign_labels), int(n_components)
-
-
 def gram_eigenvectors(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return eigenvalues, descending, and vectors of the smaller Gram matrix; whether XXᵀ is it.
 
@@ -89,6 +79,22 @@ def cluster_bases(
     blank = np.stack([np.eye(rank, min(s, rank), dtype=X.dtype)] * n_subspaces)
     bases = update_exactly(problem, blank, labels[:, None], 0)
     return np.asarray(working.to_data(bases)), np.asarray(working.mean)
+
+
+def warn_about_graph(graph: scipy.sparse.csr_array, n_clusters: int) -> None:
+    """Warn about samples without edges, or about more components than clusters."""
+    n_components, _ = connected_components(graph, directed=False)
+    isolated = int((np.asarray(graph.sum(axis=1)).ravel() == 0).sum())
+    if isolated:
+        warn_user(
+            f"{isolated} of {graph.shape[0]} samples have no neighbour in the graph and are "
+            "labelled at random"
+        )
+    elif n_components > n_clusters:
+        warn_user(
+            f"the graph has {n_components} connected components, more than the {n_clusters} "
+            "clusters asked for: components are joined at random"
+        )
 
 
 class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
@@ -141,9 +147,9 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         if n_subspaces is None:
             most = self._most_clusters(len(X))
             n_subspaces = estimate_n_clusters(graph, most, seed) if most > 0 else 1
-        self.labels_, n_components = spectral_labels(graph, n_subspaces, seed, self.assign_labels)
+        self.labels_ = cluster_graph(graph, n_subspaces, seed, self.assign_labels)
         tick()
-        self._warn_about_graph(graph, n_components, n_subspaces)
+        warn_about_graph(graph, n_subspaces)
         self.affinity_ = graph
         self.n_subspaces_ = n_subspaces
         self.bases_, self.mean_ = cluster_bases(
@@ -154,18 +160,3 @@ class GraphClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         progress.end_start(0)
         progress.end()
         return self
-
-    def _warn_about_graph(
-        self, graph: scipy.sparse.csr_array, n_components: int, n_subspaces: int
-    ) -> None:
-        isolated = int((np.asarray(graph.sum(axis=1)).ravel() == 0).sum())
-        if isolated:
-            warn_user(
-                f"{isolated} of {graph.shape[0]} samples have no neighbour in the graph and are "
-                "labelled at random"
-            )
-        elif n_components > n_subspaces:
-            warn_user(
-                f"the graph has {n_components} connected components, more than the {n_subspaces} "
-                "clusters asked for: components are joined at random"
-            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -22,15 +21,8 @@ from polyspan.linear.looking import noise_variance
 # A run stops after this many iterations without a lower error.
 PATIENCE = 5
 
-
-@dataclass(frozen=True)
-class BlockDictionary:
-    """Atoms in blocks."""
-
-    atoms: np.ndarray
-    """(n_features, n_atoms), orthonormal within a block."""
-    blocks: list[np.ndarray]
-    """Which atoms belong to each block."""
+#: Error, atoms, blocks and codes of a start, and the iteration that they are of.
+Run = tuple[float, np.ndarray, list[np.ndarray], np.ndarray, int]
 
 
 def merge_blocks(codes: np.ndarray, largest: int) -> list[np.ndarray]:
@@ -63,14 +55,19 @@ def merge_blocks(codes: np.ndarray, largest: int) -> list[np.ndarray]:
     return [block for block, kept in zip(blocks, alive, strict=True) if kept]
 
 
-def block_omp(X: np.ndarray, dictionary: BlockDictionary, n_blocks: int) -> np.ndarray:
+def block_omp(
+    X: np.ndarray, atoms: np.ndarray, blocks: list[np.ndarray], n_blocks: int
+) -> np.ndarray:
     """Return codes that use at most n_blocks blocks, chosen greedily (BOMP).
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
+    atoms : array of shape (n_features, n_atoms)
+        Orthonormal within a block.
+    blocks : list of arrays
+        Which atoms belong to each block.
     """
-    atoms, blocks = dictionary.atoms, dictionary.blocks
     codes = np.zeros((len(X), atoms.shape[1]))
     chosen = np.zeros((len(X), len(blocks)), dtype=bool)
     residual = X
@@ -92,11 +89,11 @@ def block_omp(X: np.ndarray, dictionary: BlockDictionary, n_blocks: int) -> np.n
 
 
 def update_blocks(
-    X: np.ndarray, dictionary: BlockDictionary, codes: np.ndarray
-) -> tuple[BlockDictionary, np.ndarray]:
+    X: np.ndarray, atoms: np.ndarray, blocks: list[np.ndarray], codes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Replace each block and its codes by the best approximation of the others' residual."""
-    atoms, codes = dictionary.atoms.copy(), codes.copy()
-    for block in dictionary.blocks:
+    atoms, codes = atoms.copy(), codes.copy()
+    for block in blocks:
         users = np.flatnonzero((codes[:, block] != 0).any(axis=1))
         if len(users) < len(block):
             continue
@@ -106,7 +103,7 @@ def update_blocks(
         k = min(len(block), len(values))
         atoms[:, block[:k]] = vt[:k].T
         codes[np.ix_(users, block[:k])] = u[:, :k] * values[:k]
-    return BlockDictionary(atoms, dictionary.blocks), codes
+    return atoms, codes
 
 
 class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
@@ -218,11 +215,11 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         with limit_threads(pass_work(n, m, self.n_subspaces * self.subspace_dim), self.n_init):
             progress = FitProgress(self, X, y, self.n_init, self.max_iter)
             runs = [self._run(Y, rng, progress, k) for k in range(self.n_init)]
-            error, dictionary, codes, n_iter = min(runs, key=lambda run: run[0])
-            self.bases_ = self._subspaces(Y, dictionary, codes).astype(X.dtype)
+            error, atoms, blocks, codes, n_iter = min(runs, key=lambda run: run[0])
+            self.bases_ = self._subspaces(Y, atoms, blocks, codes).astype(X.dtype)
         self.mean_ = np.zeros(m, dtype=X.dtype)
         self.error_, self.n_iter_ = error, n_iter
-        self.block_sizes_ = [len(block) for block in dictionary.blocks]
+        self.block_sizes_ = [len(block) for block in blocks]
         self.labels_ = self._nearest(X)
         self.noise_variance_ = noise_variance(self, X)
         progress.end()
@@ -230,14 +227,14 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
 
     def _run(
         self, X: np.ndarray, rng: np.random.RandomState, progress: FitProgress, number: int
-    ) -> tuple[float, BlockDictionary, np.ndarray, int]:
+    ) -> Run:
         """Alternate between blocks, codes and atoms from one start."""
         m, n_atoms = X.shape[1], self.n_subspaces * self.subspace_dim
-        atoms = draw_bases((m, min(m, n_atoms)), rng)
+        atoms = np.empty((m, 0))
         while atoms.shape[1] < n_atoms:
             extra = draw_bases((m, min(m, n_atoms - atoms.shape[1])), rng)
             atoms = np.concatenate([atoms, extra], axis=1)
-        best: tuple[float, BlockDictionary, np.ndarray, int] | None = None
+        best: Run | None = None
         stale = 0
         n_nonzero = min(self.n_blocks * self.subspace_dim, m, n_atoms)
         tick = progress.ticker(number)
@@ -247,16 +244,14 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
                     atoms.T @ atoms, atoms.T @ X.T, n_nonzero_coefs=n_nonzero
                 )
             blocks = merge_blocks(np.reshape(sparse, (n_atoms, len(X))).T, self.subspace_dim)
-            dictionary = BlockDictionary(atoms, blocks)
-            codes = block_omp(X, dictionary, self.n_blocks)
-            dictionary, codes = update_blocks(X, dictionary, codes)
-            atoms = dictionary.atoms
+            codes = block_omp(X, atoms, blocks, self.n_blocks)
+            atoms, codes = update_blocks(X, atoms, blocks, codes)
             error = float(np.sum((X - codes @ atoms.T) ** 2))
             # New blocks can raise the error: keep the best result, and allow a few worse steps.
             lower = best is None or error < best[0] * (1.0 - self.tol)
             stale = 0 if lower else stale + 1
             if best is None or error < best[0]:
-                best = (error, dictionary, codes, step)
+                best = (error, atoms, blocks, codes, step)
             tick()
             if stale >= PATIENCE:
                 break
@@ -265,14 +260,14 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
         return best
 
     def _subspaces(
-        self, X: np.ndarray, dictionary: BlockDictionary, codes: np.ndarray
+        self, X: np.ndarray, atoms: np.ndarray, blocks: list[np.ndarray], codes: np.ndarray
     ) -> np.ndarray:
         """Return the blocks that most samples use, completed to subspaces of one dimension."""
-        users = [(codes[:, block] != 0).any(axis=1) for block in dictionary.blocks]
+        users = [(codes[:, block] != 0).any(axis=1) for block in blocks]
         order = np.argsort([-int(u.sum()) for u in users], kind="stable")[: self.n_subspaces]
         bases = []
         for k in order:
-            basis = np.linalg.qr(dictionary.atoms[:, dictionary.blocks[k]])[0]
+            basis = np.linalg.qr(atoms[:, blocks[k]])[0]
             residual = X[users[k]] - (X[users[k]] @ basis) @ basis.T
             more = np.linalg.svd(residual, full_matrices=False)[2].T
             bases.append(_complete(np.concatenate([basis, more], axis=1), self.subspace_dim))

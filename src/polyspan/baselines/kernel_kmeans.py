@@ -7,11 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polyspan.base.checks import refuse_lazy, warn_user
+from polyspan.base.checks import refuse_lazy, warn_unconverged
 from polyspan.base.inputs import as_dispatched, naming_columns, plain_numbers
 from polyspan.base.private_sklearn import (
     CallbackSupportMixin,
@@ -141,9 +140,8 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         self._X_fit = None if kernel is None else X.copy()  # as in the kernel models
         self._means, _, self._mean_squares = self._centres(G, labels, weights)
         if not converged:
-            warn_user(
-                f"labels did not converge in max_iter={self.max_iter} iterations: raise max_iter",
-                ConvergenceWarning,
+            warn_unconverged(
+                f"labels did not converge in max_iter={self.max_iter} iterations: raise max_iter"
             )
         progress.end()
         return self

@@ -12,7 +12,6 @@ from polyspan.base.arrays import keep_freed_memory
 from polyspan.base.checks import check_columns_observed
 from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
 from polyspan.data.weights import check_weights
-from polyspan.kernel._solve.alternation import KernelRules
 from polyspan.kernel.fitting import Data, learn, weighted_data
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
@@ -29,8 +28,9 @@ N_SIZES = 24
 def _one_subspace(subspace_dim: int, n_samples: int) -> KernelOptions:
     """Return the options of a fit of one subspace to all samples, which needs no iterations."""
     check_sizes(1, subspace_dim, n_samples)
-    rules = KernelRules(subspace_dim, 1.0, max_iter=2, tol=0.0, max_update_iter=1, update_tol=0.0)
-    return KernelOptions(1, rules)
+    return KernelOptions(
+        1, subspace_dim, 1.0, max_iter=2, tol=0.0, max_update_iter=1, update_tol=0.0
+    )
 
 
 def _learn(

@@ -189,33 +189,6 @@ def co_association(labels: np.ndarray, q: int | None) -> scipy.sparse.csr_array:
     return largest_of_rows(rows_of, n, q)
 
 
-def co_association_graph(
-    X: np.ndarray,
-    n_clusters: int,
-    dim: int,
-    *,
-    n_runs: int = 200,
-    q: int | None = None,
-    n_iter: int = 10,
-    seed: int = 0,
-) -> scipy.sparse.csr_array:
-    """Return how often samples share a cluster in random K-subspaces runs, W + Wᵀ.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Rows of norm 1.
-    dim : int
-        Dimension of the subspaces of the runs.
-    q : int or None, default=None
-        Entries kept of every row. None: a tenth of the mean cluster size, at least 6.
-    """
-    if q is None:
-        q = default_neighbours(len(X), n_clusters)
-    labels = ensemble_labels(X, n_clusters, dim, n_runs, n_iter=n_iter, seed=seed)
-    return co_association(labels, q)
-
-
 def default_neighbours(n: int, n_clusters: int) -> int:
     """Return a tenth of the mean cluster size, at least 6."""
     return max(6, math.ceil(n / (10 * n_clusters)))
@@ -308,12 +281,7 @@ class EnsembleKSubspaces(GraphClustering):
         n_subspaces = self.max_subspaces if self.n_subspaces is None else self.n_subspaces
         q = default_neighbours(len(X), n_subspaces) if self.q is None else self.q
         self.q_ = min(q, max(len(X) - 1, 1))
-        return co_association_graph(
-            X,
-            n_subspaces,
-            self.subspace_dim,
-            n_runs=self.n_runs,
-            q=self.q_,
-            n_iter=self.n_iter,
-            seed=seed,
+        labels = ensemble_labels(
+            X, n_subspaces, self.subspace_dim, self.n_runs, n_iter=self.n_iter, seed=seed
         )
+        return co_association(labels, self.q_)

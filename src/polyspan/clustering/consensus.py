@@ -154,7 +154,8 @@ def agreement(members: Sequence[Member], labels: np.ndarray, n_clusters: int) ->
 def contradiction(members: Sequence[Member], labels: np.ndarray) -> float:
     """Return the fraction of the weight of all members that contradict a partition."""
     weights = np.array([member.weight for member in members])
-    against = np.array([rand_index(member.labels, labels) < CONTRADICTS for member in members])
+    indices = [adjusted_rand_score(member.labels, labels) for member in members]
+    against = np.array(indices) < CONTRADICTS
     return float(weights @ against / weights.sum()) if weights.any() else 0.0
 
 
@@ -172,11 +173,6 @@ def members_table(
         "labels": np.array(renamed, dtype=np.int64).reshape(n, len(labels)),
         "values": np.array([member.values for member in members]).reshape(n, width),
     }
-
-
-def rand_index(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the adjusted Rand index."""
-    return float(adjusted_rand_score(first, second))
 
 
 def elastic_nets_fit(n_samples: int, n_clusters: int) -> bool:
@@ -246,6 +242,6 @@ def elastic_choice(
     trusted = [nets[i] for i in TRUSTED_NETS]
     if trusted[0].gap < NET_GAP:
         joint = consensus(trusted, n_clusters, seed, [1.0] * len(trusted))
-        if rand_index(joint, best.labels) < NET_AGREES:
+        if adjusted_rand_score(joint, best.labels) < NET_AGREES:
             return new, joint, "the consensus of the elastic nets"
     return new, best.labels, None if best is stays else f"the graph {best.name!r}"

@@ -115,8 +115,6 @@ class Coordinates:
     def scaled(self, rank: int, power: float = 1.0) -> Array:
         """Return leading columns of U times a power of their singular values, as `source`."""
         weights = self.S[:rank] ** power
-        if is_numpy(self.source):
-            return self.U[:, :rank] * weights
         return self.source[:, :rank] * moved_to(weights, self.source, self.source.dtype)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.metrics import adjusted_rand_score
 
 from polyspan.base.arrays import some_rows
 from polyspan.clustering.consensus import (
@@ -18,7 +19,6 @@ from polyspan.clustering.consensus import (
     contradiction,
     elastic_choice,
     elastic_nets_fit,
-    rand_index,
 )
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.graphs import few_directions
@@ -184,7 +184,7 @@ def close_subspaces(
         before, after = judge.residuals(labels, dim), judge.residuals(first, dim)
         if after.sum() >= LOWER * before.sum() or paired_t(before, after) <= CLEARLY:
             continue
-        agreeing = rand_index(first, _annealed(X, n_clusters, dim, seed + 1))
+        agreeing = adjusted_rand_score(first, _annealed(X, n_clusters, dim, seed + 1))
         if agreeing > (REPEATABLE if best is None else best.certainty):
             source = f"close subspaces of dimension {dim}, annealed"
             best = Partition(first, agreeing, source, [])

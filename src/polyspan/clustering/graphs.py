@@ -43,8 +43,8 @@ RANK_PER_CLUSTER = 1.5
 FEW_CLUSTERS = 5
 #: Neighbours of a sample in the graphs that a user adds, so that these are sparse.
 N_NEIGHBOURS = 20
-#: Dimension and number of the partitions of "ensemble".
-ENSEMBLE_DIM, ENSEMBLE_RUNS = 4, 50
+#: Dimension, number and steps of the partitions of "ensemble".
+ENSEMBLE_DIM, ENSEMBLE_RUNS, ENSEMBLE_STEPS = 4, 50, 10
 #: Elastic nets: weights of the fit, and whether codes are nonnegative, on samples of norm 1 and on
 #: samples that are whitened by half.
 UNIT_NETS = ((5.0, False), (50.0, False), (50.0, True))
@@ -194,12 +194,14 @@ def _least_squares(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]
 
 
 def _ensemble(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
-    from polyspan.baselines.subspaces import co_association_graph
+    from polyspan.baselines.subspaces import co_association, default_neighbours, ensemble_labels
 
+    samples, seed = _unit_samples(coordinates), coordinates.seed
     dim = min(ENSEMBLE_DIM, max(1, coordinates.rank - 1))
-    graph = co_association_graph(
-        _unit_samples(coordinates), n_clusters, dim, n_runs=ENSEMBLE_RUNS, seed=coordinates.seed
+    labels = ensemble_labels(
+        samples, n_clusters, dim, ENSEMBLE_RUNS, n_iter=ENSEMBLE_STEPS, seed=seed
     )
+    graph = co_association(labels, default_neighbours(len(samples), n_clusters))
     yield Named(f"ensemble of {ENSEMBLE_RUNS} partitions", "ensemble", coordinates.rank, graph)
 
 

@@ -361,7 +361,4 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         refuse_missing(self, X, MISSING_ADVICE)
         return X
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.array_api_support = True
-        return tags
+    _any_namespace = True

@@ -284,8 +284,6 @@ def _two_centres(Q: Array, rows: np.ndarray, rng: Any, lines: bool) -> Array:
 
 def _rows(Q: Array, which: np.ndarray) -> Array:
     """Return rows by their indices, an array of any shape."""
-    if is_numpy(Q):
-        return Q[which]
     xp = namespace(Q)
     return xp.reshape(xp.take(Q, moved_to(which.ravel(), Q), axis=0), (*which.shape, -1))
 

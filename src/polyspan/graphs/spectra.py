@@ -104,8 +104,6 @@ def _induced(graph: Graph, nodes: np.ndarray) -> Graph:
     """Return the graph of some nodes."""
     if scipy.sparse.issparse(graph):
         return graph[nodes][:, nodes]
-    if is_numpy(graph):
-        return graph[np.ix_(nodes, nodes)]
     return moved_to(to_numpy(graph)[np.ix_(nodes, nodes)], graph)
 
 
@@ -245,6 +243,8 @@ def cluster_graph(
     "kmeans" works on rows scaled to norm 1, which `sklearn.cluster.spectral_clustering` does not;
     "cluster_qr" is scikit-learn's, and takes no weights in its last step.
     """
+    if n_clusters == 1:
+        return np.zeros(graph.shape[0], dtype=np.int64)
     if sample_weights is not None:
         graph = repeat_nodes(graph, sample_weights)
     embedding = graph_embedding(graph, n_clusters, seed)

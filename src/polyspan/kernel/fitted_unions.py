@@ -230,10 +230,8 @@ class ExactUnion(FittedUnion):
                     "need where it differs from sample to sample: pass the samples and a kernel"
                 )
             return zeros((X.shape[0],), X) + self.X[0]
-        if not self.incomplete:
+        if not self.incomplete or self.kernel.name == "rbf":
             return self.kernel.diagonal(X)
-        if self.kernel.name == "rbf":
-            return np.ones(len(X), dtype=X.dtype)
         return self.kernel.of_products(estimate_squared_norms(X), X.shape[1])
 
 

@@ -191,14 +191,13 @@ def store(
 
 def warn_about(best: KernelSolution, options: KernelOptions) -> None:
     """Warn about empty subspaces, lost directions, and a run that did not converge."""
-    rules = options.rules
     warn_empty(best.counts)
     dims = best.subspaces.dimensions
-    short = np.flatnonzero((dims < rules.subspace_dim) & (best.counts > 0))
+    short = np.flatnonzero((dims < options.subspace_dim) & (best.counts > 0))
     if len(short):
         warn_user(
             f"subspaces {short.tolist()} have {dims[short].tolist()} directions, fewer than "
-            f"subspace_dim={rules.subspace_dim}: their samples span no more"
+            f"subspace_dim={options.subspace_dim}: their samples span no more"
         )
     if best.stopped == "cycle":
         warn_user(
@@ -207,12 +206,9 @@ def warn_about(best: KernelSolution, options: KernelOptions) -> None:
             ConvergenceWarning,
         )
     if best.stopped == "max_iter":
-        message = (
-            f"labels did not settle in max_iter={rules.max_iter} iterations: raise max_iter or tol"
-        )
+        message = f"labels did not settle in max_iter={options.max_iter} iterations"
+        advice = "raise max_iter or tol"
         if options.leave_one_out:
-            message = (
-                f"leave-one-out labels did not settle in {best.n_iter} steps: the best of "
-                "those seen are kept"
-            )
-        warn_user(message, ConvergenceWarning)
+            message = f"leave-one-out labels did not settle in {best.n_iter} steps"
+            advice = "the best of those seen are kept"
+        warn_user(f"{message}: {advice}", ConvergenceWarning)

@@ -91,26 +91,24 @@ class GramProblem:
 
     def max_steps(self, options: KernelOptions) -> int:
         """Return the most iterations that one start can take."""
-        return 2 * options.rules.max_iter + 2
+        return 2 * options.max_iter + 2
 
     def limit_threads(self, options: KernelOptions) -> AbstractContextManager[Any]:
         """Limit BLAS threads by the work of one pass, which consists of products with G."""
-        n_columns = options.n_subspaces * options.rules.subspace_dim
+        n_columns = options.n_subspaces * options.subspace_dim
         return limit_threads(2.0 * self.G.shape[0] ** 2 * n_columns, options.n_starts)
 
     def run(self, options: KernelOptions, seed: int, monitor: Monitor | None) -> KernelSolution:
         """Run one start until it stops."""
-        G, n_subspaces = self.G, options.n_subspaces
-        rules = replace(options.rules, floor=self.floor)
+        G, rules = self.G, replace(options, floor=self.floor)
         start = self._start(options, seed)
         if options.leave_one_out:
-            solution, criterion = self._leave_one_out(start, n_subspaces, rules, monitor)
+            solution, criterion = self._leave_one_out(start, rules, monitor)
         else:
-            given: dict[str, Any] = {"sample_weights": self.weights, "monitor": monitor}
-            solution = alternate(G, start, n_subspaces, rules, **given)
-            solution = refill_empty(G, solution, n_subspaces, rules, **given)
+            solution = alternate(G, start, rules, self.weights, monitor)
+            solution = refill_empty(G, solution, rules, self.weights, monitor)
             criterion = solution.objective
-        counts = np.bincount(to_numpy(solution.labels), minlength=n_subspaces)
+        counts = np.bincount(to_numpy(solution.labels), minlength=rules.n_subspaces)
         own = solution.subspaces
         among_all = self._among_all(self.union(own).subspaces)
         return replace(
@@ -119,7 +117,7 @@ class GramProblem:
 
     def _start(self, options: KernelOptions, seed: int) -> KernelSubspaces | Array:
         """Return the start of one run, for the scaled matrix."""
-        size = options.rules.subspace_dim
+        size = options.subspace_dim
         if self.weights is None:
             return options.start(self.G, size, seed, self.floor)
         roots = namespace(self.G).sqrt(self.weights)
@@ -137,11 +135,7 @@ class GramProblem:
         return replace(subspaces, members=[take(kept, c, axis=0) for c in subspaces.members])
 
     def _leave_one_out(
-        self,
-        start: KernelSubspaces | Array,
-        n_subspaces: int,
-        rules: KernelRules,
-        monitor: Monitor | None,
+        self, start: KernelSubspaces | Array, rules: KernelRules, monitor: Monitor | None
     ) -> tuple[KernelSolution, float]:
         """Find labels by leave-one-out residuals, then the bases for these labels."""
         G = self.G
@@ -149,11 +143,9 @@ class GramProblem:
             start = namespace(G).argmax(start.energies(G), axis=1)
         assert self.coordinates is not None
         found = leave_one_out_labels(
-            self.coordinates, start, n_subspaces, rules.subspace_dim, sample_weights=self.weights
+            self.coordinates, start, rules.n_subspaces, rules.subspace_dim, self.weights
         )
-        subspaces, inner = fit_bases(
-            G, found.labels, n_subspaces, rules, sample_weights=self.weights
-        )
+        subspaces, inner = fit_bases(G, found.labels, rules, self.weights)
         value = objective(G, subspaces, found.labels, rules.lam)
         if monitor is not None:
             monitor(0, 0, value, subspaces)

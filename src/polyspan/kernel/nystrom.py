@@ -117,7 +117,7 @@ class NystromProblem:
         """Draw landmarks and map the samples; rows of a source are mapped when they are read."""
         kernel, n_landmarks = _check_landmarks(kernel, low_rank, options, data.n_samples)
         chosen = _draw_landmarks(data, n_landmarks, rng)
-        lam = options.rules.lam
+        lam = options.lam
         weight = 1.0 if math.isinf(lam) else lam
         source = data.source
         if source is None:
@@ -149,23 +149,23 @@ class NystromProblem:
 
     def max_steps(self, options: KernelOptions) -> int:
         """Return the most iterations that one start can take."""
-        return options.rules.max_iter + 2 + options.n_subspaces
+        return options.max_iter + 2 + options.n_subspaces
 
     def limit_threads(self, options: KernelOptions) -> AbstractContextManager[Any]:
         """Limit BLAS threads by the work of one pass; blocks of a source get one thread each."""
         rows, rank = self.linear.rows, self.map.rank
-        n_columns = options.n_subspaces * min(options.rules.subspace_dim, rank)
+        n_columns = options.n_subspaces * min(options.subspace_dim, rank)
         return limit_threads(pass_work(rows.n_rows, rank, n_columns) if rows.in_memory else 0.0)
 
     def run(self, options: KernelOptions, seed: int, monitor: Monitor | None) -> KernelSolution:
         """Run one start until it stops."""
-        linear, s = self.linear, min(options.rules.subspace_dim, self.map.rank)
+        linear, s = self.linear, min(options.subspace_dim, self.map.rank)
         labels = self._start_labels(options, s, seed)
         if options.leave_one_out:
             solution = self._leave_one_out(labels, options.n_subspaces, s, monitor)
         else:
             frames = self._start_frames(labels, options.n_subspaces, s)
-            rules = Rules("exact", options.rules.max_iter, options.rules.tol)
+            rules = Rules("exact", options.max_iter, options.tol)
             (solution,) = alternate(linear, frames[None, ...], rules, monitor=monitor)
             solution = refill_empty(linear, solution, rules, monitor=monitor)
         found = self._in_feature_space(solution)
@@ -237,7 +237,7 @@ def _check_landmarks(
         raise ValueError(
             "low_rank needs the samples, not kernel='precomputed': pass them and a kernel"
         )
-    s, n_landmarks = options.rules.subspace_dim, min(low_rank, n_samples)
+    s, n_landmarks = options.subspace_dim, min(low_rank, n_samples)
     least = max(s + 1, options.n_subspaces)
     if n_landmarks < least:
         raise ValueError(
@@ -307,7 +307,7 @@ def leave_one_out_block(
     """Improve labels by leave-one-out residuals. A task for a block that holds all rows."""
     Z = block.centred(slice(0, block.X.shape[0]))
     own = None if block.sample_weights is None else block.sample_weights[0, :]
-    return leave_one_out_labels(Z, labels[:, 0], n_subspaces, s, sample_weights=own), None
+    return leave_one_out_labels(Z, labels[:, 0], n_subspaces, s, own), None
 
 
 def assigned_energy_block(block: Any, frames: Array, labels: Array) -> tuple[Any, None]:

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class KernelOptions:
-    """Checked parameters of a fit: sizes, starts and stopping rules."""
+class KernelOptions(KernelRules):
+    """Checked parameters of a fit: sizes, stopping rules and starts."""
 
-    n_subspaces: int
-    rules: KernelRules
     init: str = "spectral"
     """"gkiop", "spectral" or "labels"."""
     n_starts: int = 1
@@ -110,17 +108,18 @@ def options_of(
         n_starts = 1
     elif model.n_init != "auto":
         n_starts = int(model.n_init)
-    rules = KernelRules(
-        model.subspace_dim, float(model.lam), model.max_iter, float(model.tol),
-        model.max_update_iter, float(model.update_tol),
-    )  # fmt: skip
     return KernelOptions(
         model.n_subspaces,
-        rules,
-        init,
-        n_starts,
-        model.n_neighbors,
-        given,
+        model.subspace_dim,
+        float(model.lam),
+        model.max_iter,
+        float(model.tol),
+        model.max_update_iter,
+        float(model.update_tol),
+        init=init,
+        n_starts=n_starts,
+        n_neighbors=model.n_neighbors,
+        given_start=given,
         leave_one_out=model.residual == "loo",
         n_jobs=model.n_jobs,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.base.arrays import Array, members_of, namespace, restore_order, zeros
+from polyspan.base.arrays import Array, namespace, restore_order, zeros
 from polyspan.base.checks import first_ten, refuse_missing, validate_samples
 from polyspan.data.prediction import as_samples, by_blocks
 from polyspan.data.sliced import row_source
@@ -73,12 +73,13 @@ class KernelUnion(UnionPrediction):
         for _, chunk in self._union.chunks(X):
             projections = self._union.projections(chunk)
             most = max(found.shape[1] for found in projections)
-            members = members_of(xp.argmax(energies(projections), axis=1), len(projections))
-            own = []
-            for found, rows in zip(projections, members, strict=True):
-                padding = zeros((rows.shape[0], most - found.shape[1]), found)
-                own.append(xp.concat([xp.take(found, rows, axis=0), padding], axis=1))
-            parts.append(restore_order(members, own))
+            padded = [
+                xp.concat([found, zeros((found.shape[0], most - found.shape[1]), found)], axis=1)
+                for found in projections
+            ]
+            nearest = xp.argmax(energies(projections), axis=1)[:, None, None]
+            own = xp.take_along_axis(xp.stack(padded, axis=1), nearest, axis=1)
+            parts.append(own[:, 0, :])
         return xp.concat(parts, axis=0)
 
     def _nearest(self, X: Array) -> Array:

@@ -26,8 +26,9 @@ SAME_OBJECTIVE = 1e-9
 
 @dataclass(frozen=True)
 class KernelRules:
-    """Dimension, weight λ, and the stopping rules of the two loops."""
+    """Number and dimension of the subspaces, weight λ, and stopping rules of the two loops."""
 
+    n_subspaces: int
     subspace_dim: int
     lam: float
     max_iter: int = 100
@@ -77,12 +78,7 @@ def objective(G: Array, subspaces: KernelSubspaces, labels: Array, lam: float) -
 
 
 def fit_bases(
-    G: Array,
-    labels: Array,
-    n_subspaces: int,
-    rules: KernelRules,
-    *,
-    sample_weights: Array | None = None,
+    G: Array, labels: Array, rules: KernelRules, sample_weights: Array | None = None
 ) -> tuple[KernelSubspaces, tuple[float, ...]]:
     """Find the bases for given labels: steps 9 to 20 of Algorithm 5.
 
@@ -90,7 +86,7 @@ def fit_bases(
     are those that G was scaled by.
     """
     weights = ObjectiveWeights.of(rules.lam)
-    members = members_of(labels, n_subspaces)
+    members = members_of(labels, rules.n_subspaces)
     factors = [
         Factor.of(submatrix(G, c, c), rules.floor, thin=_repeated(sample_weights, c))
         for c in members
@@ -100,14 +96,14 @@ def fit_bases(
     # G̃_lp for all pairs: gathered once, used in every inner iteration.
     between = {
         (a, b): submatrix(G, members[a], members[b])
-        for a in range(n_subspaces)
-        for b in range(n_subspaces)
+        for a in range(rules.n_subspaces)
+        for b in range(rules.n_subspaces)
         if a != b and weights.closeness
     }
     history = [_fixed_labels_objective(factors, between, U, E, rules)]
     for _ in range(rules.max_update_iter if between else 0):
         for a, factor in enumerate(factors):
-            others = [factor.whiten(between[a, b] @ E[b]) for b in range(n_subspaces) if b != a]
+            others = [factor.whiten(between[a, b] @ e) for b, e in enumerate(E) if b != a]
             U[a] = updated_directions(factor, others, weights, U[a])
             E[a] = factor.coefficients(U[a])
         history.append(_fixed_labels_objective(factors, between, U, E, rules))
@@ -152,9 +148,7 @@ def _fixed_labels_objective(
 def alternate(
     G: Array,
     start: KernelSubspaces | Array,
-    n_subspaces: int,
     rules: KernelRules,
-    *,
     sample_weights: Array | None = None,
     monitor: Monitor | None = None,
 ) -> KernelSolution:
@@ -173,7 +167,7 @@ def alternate(
         subspaces = start
     else:
         labels = moved_to(start, G)
-        subspaces, inner = fit_bases(G, labels, n_subspaces, rules, sample_weights=sample_weights)
+        subspaces, inner = fit_bases(G, labels, rules, sample_weights)
         updates.append(inner)
     stopped, lowest = "max_iter", (math.inf, subspaces, labels)
     seen: set[bytes] = set()
@@ -196,9 +190,7 @@ def alternate(
             stopped = "converged" if same or small else "callback" if asked else "cycle"
             break
         if iteration < rules.max_iter:
-            subspaces, inner = fit_bases(
-                G, labels, n_subspaces, rules, sample_weights=sample_weights
-            )
+            subspaces, inner = fit_bases(G, labels, rules, sample_weights)
             updates.append(inner)
     value, subspaces, labels = lowest if math.isfinite(lowest[0]) else (math.nan, subspaces, labels)
     return KernelSolution(
@@ -209,9 +201,7 @@ def alternate(
 def refill_empty(
     G: Array,
     solution: KernelSolution,
-    n_subspaces: int,
     rules: KernelRules,
-    *,
     sample_weights: Array | None = None,
     monitor: Monitor | None = None,
 ) -> KernelSolution:
@@ -220,25 +210,20 @@ def refill_empty(
     Where the objective of the new run is above that of the old one, the history has the old value.
     """
     xp = namespace(G)
-    for _ in range(n_subspaces):
-        counts = np.bincount(to_numpy(solution.labels), minlength=n_subspaces)
+    own = np.ones(G.shape[0]) if sample_weights is None else to_numpy(sample_weights)
+    for _ in range(rules.n_subspaces):
+        counts = np.bincount(to_numpy(solution.labels), minlength=rules.n_subspaces)
         empty = np.flatnonzero(counts == 0)
         if not len(empty) or solution.stopped != "converged":
             break
         energies = xp.max(solution.subspaces.energies(G), axis=1)
-        residuals = xp.linalg.diagonal(G) - energies
-        if sample_weights is None:
-            worst = np.argsort(to_numpy(residuals))[::-1]
-            size = max(rules.subspace_dim, G.shape[0] // (2 * n_subspaces))
-        else:
-            worst = np.argsort(to_numpy(residuals / sample_weights))[::-1]
-            size = _weighted_size(to_numpy(sample_weights)[worst], len(empty), n_subspaces, rules)
+        residuals = to_numpy(xp.linalg.diagonal(G) - energies)
+        worst = np.argsort(residuals / own)[::-1]
+        size = _size_of_empty(own[worst], len(empty), rules)
         labels = to_numpy(solution.labels).copy()
         for k, p in enumerate(empty):
             labels[worst[k :: len(empty)][:size]] = p
-        resumed = alternate(
-            G, labels, n_subspaces, rules, sample_weights=sample_weights, monitor=monitor
-        )
+        resumed = alternate(G, labels, rules, sample_weights, monitor)
         if not resumed.objective < solution.objective:
             break
         reached = tuple(min(value, solution.objective) for value in resumed.history)
@@ -251,11 +236,11 @@ def refill_empty(
     return solution
 
 
-def _weighted_size(weights: np.ndarray, n_empty: int, n_subspaces: int, rules: KernelRules) -> int:
+def _size_of_empty(weights: np.ndarray, n_empty: int, rules: KernelRules) -> int:
     """Return how many samples an empty subspace gets, given weights from the worst sample on.
 
     Together they have the weight W/(2L) per empty subspace.
     """
-    share = weights.sum() / (2 * n_subspaces)
+    share = weights.sum() / (2 * rules.n_subspaces)
     n_worst = int(np.searchsorted(np.cumsum(weights), n_empty * share, side="right"))
     return max(rules.subspace_dim, n_worst // n_empty)

@@ -60,7 +60,7 @@ def explicit_coordinates(G: Array, floor: float) -> Array:
 
 
 def leave_one_out_labels(
-    Z: Array, labels: Array, n_subspaces: int, s: int, *, sample_weights: Array | None = None
+    Z: Array, labels: Array, n_subspaces: int, s: int, sample_weights: Array | None = None
 ) -> LeaveOneOut:
     """Improve labels of samples given by coordinates in the feature space.
 
