@@ -8,10 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from polyspan.base.checks import refuse_lazy, warn_unconverged
-from polyspan.base.inputs import as_dispatched, naming_columns, plain_numbers
+from polyspan.base.checks import refuse_missing, validate_samples, warn_unconverged
 from polyspan.base.private_sklearn import (
     CallbackSupportMixin,
     Interval,
@@ -26,6 +25,7 @@ from polyspan.kernel.functions import (
     check_values,
     kernel_of,
 )
+from polyspan.kernel.prediction import MISSING_ADVICE, PRECOMPUTED
 from polyspan.summaries import Summary, listed
 
 
@@ -125,8 +125,9 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
             The fitted estimator.
         """
         X = self._validate(X, reset=True)
-        weights = check_weights(sample_weight, X)
-        n_counted = len(X) if weights is None else np.count_nonzero(weights)
+        given = check_weights(sample_weight, X)
+        weights = np.ones(len(X)) if given is None else given
+        n_counted = np.count_nonzero(weights)
         if self.n_clusters > n_counted:
             raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={n_counted}")
         kernel = kernel_of(self)
@@ -159,7 +160,6 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         ndarray of shape (n_samples,)
             Cluster of every sample.
         """
-        check_is_fitted(self)
         X = self._validate(X, reset=False)
         kernel = self._fitted_kernel
         K = X if kernel is None else check_values(kernel(X, self._X_fit))
@@ -186,24 +186,21 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
     _short_summary = summary
     _html_repr = html_with_summary  # of scikit-learn, for notebooks
 
-    def _validate(self, X: Any, *, reset: bool) -> np.ndarray:
-        refuse_lazy(self, X)
-        X = as_dispatched(X, numpy_only=type(self).__name__)
-        X = plain_numbers(X)
-        with naming_columns(X):
-            return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64))
+    def _validate(self, X: Any, *, reset: bool) -> Any:
+        X = validate_samples(self, X, reset=reset, fitted="labels_", double=True)
+        refuse_missing(self, X, PRECOMPUTED if self.kernel == "precomputed" else MISSING_ADVICE)
+        return X
 
     def _run(
         self,
         G: np.ndarray,
-        weights: np.ndarray | None,
+        weights: np.ndarray,
         rng: np.random.RandomState,
         progress: FitProgress,
         number: int,
     ) -> tuple[float, np.ndarray, int, bool]:
         """Run Lloyd's iteration on kernel values from one start."""
-        diagonal = np.diag(G)
-        counts = np.ones(len(G)) if weights is None else weights
+        diagonal, counted = np.diag(G), weights > 0
         labels = self._plus_plus(G, weights, rng)
         before, step, converged = np.inf, 0, False
         tick = progress.ticker(number)
@@ -214,13 +211,12 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
             distances[:, ~means.any(axis=0)] = np.inf
             new_labels = distances.argmin(axis=1)
             # Give an empty cluster the sample that is farthest from its own centre.
-            counted = counts > 0
             for p in np.flatnonzero(self._sizes(new_labels, counted) == 0):
                 to_centre = distances[np.arange(len(G)), new_labels].copy()
                 to_centre[self._sizes(new_labels, counted)[new_labels] < 2] = -np.inf
                 to_centre[~counted] = -np.inf
                 new_labels[int(to_centre.argmax())] = p
-            inertia = float((counts * np.maximum(distances.min(axis=1), 0.0)).sum())
+            inertia = float((weights * np.maximum(distances.min(axis=1), 0.0)).sum())
             small = before - inertia < self.tol * inertia
             converged = bool(np.array_equal(new_labels, labels) or small)
             labels, before = new_labels, inertia
@@ -233,31 +229,29 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         return np.bincount(labels[counted], minlength=self.n_clusters)
 
     def _centres(
-        self, G: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
+        self, G: np.ndarray, labels: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples' weights in every centre, their products with it, its squared norm."""
-        members = np.eye(self.n_clusters)[labels]
-        if weights is not None:
-            members *= weights[:, None]
+        members = np.eye(self.n_clusters)[labels] * weights[:, None]
         totals = members.sum(axis=0)
         means = members / np.where(totals > 0, totals, 1.0)
         products = G @ means
         return means, products, np.einsum("nk,nk->k", means, products)
 
     def _plus_plus(
-        self, G: np.ndarray, weights: np.ndarray | None, rng: np.random.RandomState
+        self, G: np.ndarray, weights: np.ndarray, rng: np.random.RandomState
     ) -> np.ndarray:
         """Draw centres far apart (k-means++) and label samples by the nearest."""
         diagonal = np.diag(G)
-        if weights is None:
-            counts, centres = np.ones(len(G)), [int(rng.randint(len(G)))]
+        if (weights == 1).all():
+            centres = [int(rng.randint(len(G)))]
         else:
-            counts, centres = weights, [int(rng.choice(len(G), p=weights / weights.sum()))]
+            centres = [int(rng.choice(len(G), p=weights / weights.sum()))]
         nearest = np.maximum(diagonal + diagonal[centres[0]] - 2.0 * G[centres[0]], 0.0)
         labels = np.zeros(len(G), dtype=np.int64)
         while len(centres) < self.n_clusters:
-            odds = counts * nearest
-            odds = odds / odds.sum() if odds.sum() > 0 else counts / counts.sum()
+            odds = weights * nearest
+            odds = odds / odds.sum() if odds.sum() > 0 else weights / weights.sum()
             centre = int(rng.choice(len(G), p=odds))
             distances = np.maximum(diagonal + diagonal[centre] - 2.0 * G[centre], 0.0)
             labels = np.where(distances < nearest, len(centres), labels)

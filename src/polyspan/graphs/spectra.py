@@ -77,6 +77,11 @@ def leading_spectrum(graph: Graph, k: int, seed: int) -> Spectrum:
     # Each part with edges has one eigenvalue 1, so no part has more than this many among k.
     most = k + 1 - max(1, sum(len(nodes) > 1 for nodes in parts))
     spectra = [_of_part(_induced(graph, p), min(most, len(p)), seed) for p in parts]
+    return _joined(parts, spectra, n, k)
+
+
+def _joined(parts: list[np.ndarray], spectra: list[Spectrum], n: int, k: int) -> Spectrum:
+    """Return the leading k eigenpairs of all parts; of equal values those of larger parts."""
     values = np.concatenate([spectrum.values for spectrum in spectra])
     part_of = np.repeat(np.arange(len(parts)), [len(one.values) for one in spectra])
     column_of = np.concatenate([np.arange(len(one.values)) for one in spectra])
@@ -181,19 +186,14 @@ def least_eigenvectors(
     matrix: scipy.sparse.csr_array, k: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the least eigenvalues of a normed Laplacian, ascending, and their vectors."""
-    n_parts, part = connected_components(matrix, directed=False)
-    values, vectors, sizes = [], [], []
-    for p in range(n_parts):
-        own = np.flatnonzero(part == p)
-        inside = matrix if n_parts == 1 else matrix[own][:, own]
-        least, found = _least_of_part(inside, min(k, len(own)), seed)
-        values.append(np.where(least < ZERO, 0.0, least))
-        sizes.append(np.full(len(least), len(own)))
-        whole = np.zeros((len(part), len(least)))
-        whole[own] = found
-        vectors.append(whole)
-    order = np.lexsort((-np.concatenate(sizes), np.concatenate(values)))[:k]
-    return np.concatenate(values)[order], np.concatenate(vectors, axis=1)[:, order]
+    n = matrix.shape[0]
+    parts, spectra = _largest_parts(matrix, k), []
+    for nodes in parts:
+        inside = matrix if len(nodes) == n else _induced(matrix, nodes)
+        values, vectors = _least_of_part(inside, min(k, len(nodes)), seed)
+        spectra.append(Spectrum(-np.where(values < ZERO, 0.0, values), vectors))
+    joined = _joined(parts, spectra, n, k)
+    return -joined.values, joined.vectors
 
 
 def _least_of_part(
