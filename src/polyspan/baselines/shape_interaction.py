@@ -13,7 +13,13 @@ from polyspan.base.arrays import unit_rows
 from polyspan.base.private_sklearn import Interval
 from polyspan.baselines.base import GraphClustering, left_singular_vectors
 from polyspan.graphs.edges import largest_of_rows
-from polyspan.graphs.spectra import cluster_rows, eigengap, least_eigenvectors, normed_laplacian
+from polyspan.graphs.spectra import (
+    cluster_rows,
+    eigengap,
+    least_eigenvectors,
+    normed_laplacian,
+    shares_inside,
+)
 
 #: Candidate ranks where the number of clusters is unknown.
 RANKS = (4, 6, 9, 13, 18, 27, 40, 60, 90)
@@ -54,13 +60,7 @@ def normalised_cut(graph: scipy.sparse.csr_array, labels: np.ndarray) -> float:
     A cluster without edges counts as cut off, by 1.
     """
     n_clusters = int(labels.max()) + 1
-    members = scipy.sparse.csr_array(
-        (np.ones(len(labels)), (labels, np.arange(len(labels)))), shape=(n_clusters, len(labels))
-    )
-    between = (members @ graph @ members.T).toarray()
-    volumes = between.sum(axis=1)
-    kept = np.diag(between) / np.where(volumes > 0, volumes, 1.0)
-    return float(n_clusters - kept.sum())
+    return float(n_clusters - shares_inside(graph, labels, n_clusters).sum())
 
 
 def cut_per_gap(

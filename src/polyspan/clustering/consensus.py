@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import rankdata
+from scipy.stats import entropy, rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from polyspan.base.arrays import one_hot
 from polyspan.clustering.coordinates import Coordinates
 from polyspan.clustering.graphs import ELASTIC_NET, Named, elastic_net_graphs
-from polyspan.graphs.spectra import KMEANS_STARTS, cluster_rows, leading_spectrum
+from polyspan.graphs.spectra import KMEANS_STARTS, cluster_rows, leading_spectrum, shares_inside
 
 #: Where the largest gap is below this no graph separates clearly.
 CLEAR_GAP = 0.3
@@ -102,9 +102,7 @@ def quiet_labels(vectors: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
 
 def size_entropy(labels: np.ndarray, n_clusters: int) -> float:
     """Return the entropy of the cluster sizes, divided by its largest value."""
-    sizes = np.bincount(labels, minlength=n_clusters) / len(labels)
-    sizes = sizes[sizes > 0]
-    return float(-(sizes * np.log(sizes)).sum() / np.log(n_clusters))
+    return float(entropy(np.bincount(labels)) / np.log(n_clusters))
 
 
 def consensus(
@@ -197,10 +195,7 @@ def _odds(gap: float) -> float:
 
 def association(graph: scipy.sparse.csr_array, labels: np.ndarray, n_clusters: int) -> float:
     """Return the smallest fraction of a cluster's weight that stays inside; 0 if one is empty."""
-    H = one_hot(labels, n_clusters, np.float64)
-    inside = np.einsum("ij,ij->j", H, graph @ H)
-    whole = H.T @ np.asarray(graph.sum(axis=1)).ravel()
-    return float(np.min(np.where(whole > 0, inside / np.where(whole > 0, whole, 1.0), 0.0)))
+    return float(shares_inside(graph, labels, n_clusters).min())
 
 
 def best_associated(members: Sequence[Member], n_clusters: int) -> Member:

@@ -19,12 +19,9 @@ from polyspan.base.arrays import (
     moved_to,
     namespace,
     power_of_two_scale,
-    row_slices,
-    rows_at_once,
+    sum_of_squares,
     to_numpy,
     top_eigenvectors,
-    unfilled,
-    zeros,
 )
 from polyspan.base.private_sklearn import plain_settings
 
@@ -67,23 +64,23 @@ class Coordinates:
 
         Products are made where `like` is.
         """
-        if like is not None and not is_numpy(like):
-            X = moved_to(X, like)
+        like = X if like is None else like
+        X = moved_to(X, like, namespace(like).float64)
         n, m = (int(size) for size in X.shape)
         most = min(n, m) if n <= LARGE else min(n, m, MOST_RANK)
         if min(n, m) > GRAM_SIDE:
             return cls._randomised(X, min(n, m, MOST_RANK), seed)
         xp = namespace(X)
-        gram = _gram(X if n > m else X.mT)
+        gram = X.mT @ X if n > m else X @ X.mT
         energy = float(xp.sum(xp.linalg.diagonal(gram)))
         values, vectors = top_eigenvectors(gram, most)
         S = xp.sqrt(xp.clip(values, 0.0, None))
         rank = int(xp.sum(xp.astype(LEAST * S[0] < S, xp.int64)))
         S, vectors = S[:rank], vectors[:, :rank]
         if n <= m:
-            U, V = vectors, _product(X.mT, vectors / S)
+            U, V = vectors, X.mT @ (vectors / S)
         else:
-            U, V = _product(X, vectors / S), vectors
+            U, V = X @ (vectors / S), vectors
         return cls(to_numpy(U), to_numpy(S), to_numpy(V), U, energy, seed)
 
     @classmethod
@@ -91,16 +88,10 @@ class Coordinates:
         """Decompose by random projections and power steps: no Gram matrix is formed."""
         with plain_settings(X):
             U, S, Vt = randomized_svd(X, rank, n_iter=POWER_STEPS, random_state=seed)
-        xp = namespace(U)
-        energy = sum(
-            float(xp.sum(xp.astype(X[which, :], xp.float64) ** 2))
-            for which in row_slices(int(X.shape[0]), rows_at_once(X))
-        )
-        U = xp.astype(U, xp.float64)
-        S, V = (to_numpy(a).astype(np.float64) for a in (S, Vt.T))
+        S = to_numpy(S)
         keep = int((LEAST * S[0] < S).sum())
-        U = U[:, :keep]
-        return cls(to_numpy(U), S[:keep], V[:, :keep], U, energy, seed)
+        U, V = U[:, :keep], to_numpy(Vt.T)[:, :keep]
+        return cls(to_numpy(U), S[:keep], V, U, sum_of_squares(X), seed)
 
     @property
     def rank(self) -> int:
@@ -116,25 +107,6 @@ class Coordinates:
         """Return leading columns of U times a power of their singular values, as `source`."""
         weights = self.S[:rank] ** power
         return self.source[:, :rank] * moved_to(weights, self.source, self.source.dtype)
-
-
-def _gram(A: Array) -> Array:
-    """Return AᵀA in double precision, block by block."""
-    xp = namespace(A)
-    total = zeros((A.shape[1], A.shape[1]), A, xp.float64)
-    for which in row_slices(int(A.shape[0]), rows_at_once(A)):
-        block = xp.astype(A[which, :], xp.float64, copy=False)
-        total += block.mT @ block
-    return total
-
-
-def _product(A: Array, B: Array) -> Array:
-    """Return AB in double precision, block by block."""
-    xp = namespace(A)
-    out = unfilled((A.shape[0], B.shape[1]), A, xp.float64)
-    for which in row_slices(int(A.shape[0]), rows_at_once(A)):
-        out[which, :] = xp.astype(A[which, :], xp.float64, copy=False) @ B
-    return out
 
 
 def in_range(X: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from sklearn.cluster import KMeans
 from polyspan.base.arrays import (
     is_numpy,
     moved_to,
+    one_hot,
     one_openmp_thread,
     some_eigenpairs,
     to_numpy,
@@ -267,6 +268,14 @@ def cluster_rows(
     with plain_settings(), one_openmp_thread():
         labels = kmeans.fit_predict(unit_rows(vectors), sample_weight=sample_weights)
     return np.asarray(labels, dtype=np.int64)
+
+
+def shares_inside(graph: scipy.sparse.csr_array, labels: np.ndarray, n: int) -> np.ndarray:
+    """Return which part of the weight of every cluster's edges stays inside; 0 without edges."""
+    H = one_hot(labels, n, np.float64)
+    inside = np.einsum("ij,ij->j", H, graph @ H)
+    whole = H.T @ np.asarray(graph.sum(axis=1)).ravel()
+    return np.asarray(inside / np.where(whole > 0, whole, 1.0))
 
 
 def repeat_nodes(graph: scipy.sparse.csr_array, weights: np.ndarray) -> scipy.sparse.csr_array:

@@ -125,8 +125,5 @@ def polish(kernel: Kernel, start: Array, weights: Array, Y: Array) -> Array:
 def _away_from_zero(total: Array) -> Array:
     """Keep denominators away from 0, where a point has no pre-image near the samples."""
     xp, tiny = namespace(total), machine_epsilon(total)
-    return xp.where(
-        xp.abs(total) < tiny,
-        tiny * xp.where(total < 0, -xp.ones_like(total), xp.ones_like(total)),
-        total,
-    )
+    signs = xp.where(total < 0, -1.0, xp.ones_like(total))
+    return xp.where(xp.abs(total) < tiny, tiny * signs, total)
