@@ -302,22 +302,20 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.noise_variance_ = noise_variance(self, X)
         # Labels that no subspaces explain are no clusters of subspaces, however clear they are.
         self.certainty_ = min(found.certainty, beyond_chance(self.agreement_, n_clusters))
-        self.confidence_ = np.full(len(X), self.certainty_)  # if there is nothing to compare
-        if members:
-            self.confidence_ = agreement(members, labels, n_clusters)
-        self.confidence_[~X.any(axis=1)] = 0.0
         self.source_, self.contradiction_ = found.source, found.contradiction
-        self.subspace_dim_ = int(self.subspace_dims_.max())
-        if members:
-            self.subspace_dim_ = best_rung(members, n_clusters)
         self.members_ = members_table(members, labels, n_clusters)
-        largest = float(self.members_["gap"].max(initial=0.0))
-        self.verdict_ = "there was nothing to compare"
-        if members:
-            mean = float(self.confidence_.mean())
-            self.verdict_ = verdict(
-                self.certainty_, largest, mean, self.agreement_, self.contradiction_
-            )
+        zero = ~X.any(axis=1)
+        if not members:
+            self.confidence_ = np.where(zero, 0.0, self.certainty_)
+            self.subspace_dim_ = int(self.subspace_dims_.max())
+            self.verdict_ = "there was nothing to compare"
+            return
+        self.confidence_ = np.where(zero, 0.0, agreement(members, labels, n_clusters))
+        self.subspace_dim_ = best_rung(members, n_clusters)
+        largest, mean = float(self.members_["gap"].max()), float(self.confidence_.mean())
+        self.verdict_ = verdict(
+            self.certainty_, largest, mean, self.agreement_, self.contradiction_
+        )
 
     @property
     def separates_(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
 
 from polyspan.base.arrays import (
     Array,
@@ -129,10 +130,8 @@ def largest_of_rows(
 
 def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     """Return |C| + |C|ᵀ, after dividing every code (row of C) by its largest entry."""
-    absolute = abs(codes).tocsr()
-    largest = absolute.max(axis=1).toarray().ravel()
-    scale = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 0.0)
-    absolute = scipy.sparse.dia_array((scale[None, :], [0]), shape=absolute.shape) @ absolute
+    with plain_settings():
+        absolute = normalize(abs(codes), norm="max")
     return (absolute + absolute.T).tocsr()
 
 

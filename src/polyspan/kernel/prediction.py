@@ -126,7 +126,7 @@ class KernelUnion(UnionPrediction):
             Pre-images, as a frame where `set_output` asks for one.
         """
         self._check_preimage()
-        return self._preimages(self._validate(X, reset=False, method="reconstruct"))
+        return self._filled(self._validate(X, reset=False, method="reconstruct"))
 
     def _check_preimage(self) -> None:
         """Raise an error where the kernel has no pre-images."""
@@ -139,7 +139,7 @@ class KernelUnion(UnionPrediction):
             )
         kernel.check_preimage()
 
-    def _preimages(self, X: Array) -> Array:
+    def _filled(self, X: Array) -> Array:
         """Return the pre-images of the projections of checked samples."""
         kernel = self._union.kernel
         assert kernel is not None
@@ -157,10 +157,6 @@ class KernelUnion(UnionPrediction):
             members.append(rows)
             parts.append(found)
         return restore_order(members, parts)
-
-    def _filled(self, X: Array) -> Array:
-        self._check_preimage()
-        return self._preimages(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
