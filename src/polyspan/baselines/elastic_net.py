@@ -46,76 +46,42 @@ def elastic_net_codes(
     atoms = np.arange(n) if exemplars is None else np.asarray(exemplars)
     weight, ridge = l1_ratio / gamma, (1.0 - l1_ratio) / gamma
     chunks, failed = [], 0
-    n_first = min(N_CANDIDATES, len(atoms))
     width = min(N_CANDIDATES + (N_ROUNDS - 1) * N_ADDED, len(atoms))
     for which in row_slices(n, chunk_rows(4 * len(atoms), 8)):
         rows = np.arange(which.start, which.stop)
-        size = len(rows)
-        candidates = np.zeros((size, width), dtype=np.int64)
-        counts = np.zeros(size, dtype=np.int64)
-        codes = np.zeros((size, width))
-        products = _without_self(X[rows] @ X[atoms].T, rows, atoms, nonnegative)
-        found = np.argpartition(-products, n_first - 1, axis=1)[:, :n_first]
-        found = np.where(np.take_along_axis(products, found, axis=1) > -np.inf, found, -1)
+        candidates = np.zeros((len(rows), width), dtype=np.int64)
+        counts = np.zeros(len(rows), dtype=np.int64)
+        known = rows[:, None] == atoms  # a row's own atom, and its candidates
+        coded, lost = scipy.sparse.csr_array((len(rows), n)), 0
         for turn in range(N_ROUNDS):
-            for b in range(size):
-                new = found[b][found[b] >= 0][: width - counts[b]]
+            products = (X[rows] - coded @ X) @ X[atoms].T
+            products = products if nonnegative else np.abs(products)
+            products[known] = -np.inf
+            k = min(N_ADDED if turn else N_CANDIDATES, len(atoms))
+            found = np.argpartition(-products, k - 1, axis=1)[:, :k]
+            # After the first turn only atoms that miss their optimality condition are added.
+            least = weight * (1 + 1e-6) if turn else -np.inf
+            missed = np.take_along_axis(products, found, axis=1) > least
+            if not missed.any():
+                break
+            for b in range(len(rows)):
+                new = found[b, missed[b]][: width - counts[b]]
                 candidates[b, counts[b] : counts[b] + len(new)] = atoms[new]
                 counts[b] += len(new)
-            codes[:] = 0.0
+                known[b, new] = True
+            codes = np.zeros((len(rows), width))
             lost = solve_on_candidates(
                 X, which.start, candidates, counts, weight, ridge, nonnegative, codes
             )
-            if turn + 1 == N_ROUNDS or width == n_first:
-                break
-            found, missed = _violators(
-                X, rows, atoms, candidates, counts, codes, weight, nonnegative
+            ends = np.arange(0, codes.size + 1, width)
+            coded = scipy.sparse.csr_array(
+                (codes.ravel(), candidates.ravel(), ends), shape=(len(rows), n)
             )
-            if not missed:
-                break
         failed += lost
-        used = codes != 0
-        indices = (np.repeat(np.arange(size), used.sum(axis=1)), candidates[used])
-        chunks.append(scipy.sparse.csr_array((codes[used], indices), shape=(size, n)))
+        coded.eliminate_zeros()
+        coded.sort_indices()
+        chunks.append(coded)
     return scipy.sparse.vstack(chunks, format="csr"), failed
-
-
-def _without_self(
-    products: np.ndarray, rows: np.ndarray, atoms: np.ndarray, nonnegative: bool
-) -> np.ndarray:
-    """Return what ranks the atoms of every row: larger is better, minus infinity its own atom."""
-    ranked = products if nonnegative else np.abs(products)
-    ranked[rows[:, None] == atoms] = -np.inf
-    return ranked
-
-
-def _violators(
-    X: np.ndarray,
-    rows: np.ndarray,
-    atoms: np.ndarray,
-    candidates: np.ndarray,
-    counts: np.ndarray,
-    codes: np.ndarray,
-    weight: float,
-    nonnegative: bool,
-) -> tuple[np.ndarray, bool]:
-    """Return for every row the atoms that miss their condition most, -1 where there are none."""
-    coded = scipy.sparse.csr_array(
-        (codes.ravel(), candidates.ravel(), np.arange(0, codes.size + 1, codes.shape[1])),
-        shape=(len(rows), len(X)),
-    )
-    residuals = X[rows] - coded @ X
-    products = _without_self(residuals @ X[atoms].T, rows, atoms, nonnegative)
-    position = np.full(len(X), -1)
-    position[atoms] = np.arange(len(atoms))
-    known = np.arange(candidates.shape[1]) < counts[:, None]
-    where = np.nonzero(known)
-    products[where[0], position[candidates[known]]] = -np.inf
-    k = min(N_ADDED, len(atoms))
-    found = np.argpartition(-products, k - 1, axis=1)[:, :k]
-    values = np.take_along_axis(products, found, axis=1)
-    found = np.where(values > weight * (1 + 1e-6), found, -1)
-    return found, bool((found >= 0).any())
 
 
 class ElasticNetSubspaceClustering(GraphClustering):
