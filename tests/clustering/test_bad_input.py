@@ -109,7 +109,7 @@ def test_graphs_that_fall_apart():
 
 
 def member(values, gap):
-    return Member("m", "subspace", 9, np.asarray(values), gap, np.zeros(30, dtype=int))
+    return Member("m", "subspace", 9, None, np.asarray(values), gap, np.zeros(30, dtype=int))
 
 
 def test_more_clusters_than_the_spectra_show():

@@ -30,7 +30,7 @@ LABELS = np.repeat(np.arange(3), (20, 30, 25))
 
 
 def member(labels, gap=0.5, kind="subspace", graph=None):
-    return Member("m", kind, 6, np.ones(4), gap, np.asarray(labels), graph)
+    return Member("m", kind, 6, graph, np.ones(4), gap, np.asarray(labels))
 
 
 def blocks(labels):

@@ -28,7 +28,7 @@ WRONG = np.random.RandomState(1).permutation(LABELS)
 
 
 def member(labels, gap, kind="subspace", rank=6):
-    return Member(f"{kind} {gap}", kind, rank, np.array([1.0, 0.9, 0.5]), gap, labels)
+    return Member(f"{kind} {gap}", kind, rank, None, np.array([1.0, 0.9, 0.5]), gap, labels)
 
 
 @pytest.fixture

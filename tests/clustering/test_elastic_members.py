@@ -27,7 +27,7 @@ def noisy_blocks(labels, seed, across=0.1):
 
 
 def member(name, kind, labels, graph=None, gap=0.5, rank=6):
-    return Member(name, kind, rank, np.ones(3), gap, labels, graph)
+    return Member(name, kind, rank, graph, np.ones(3), gap, labels)
 
 
 def lines(noise=0.02, n=30, m=15):

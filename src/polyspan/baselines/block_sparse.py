@@ -262,7 +262,11 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
     def _subspaces(
         self, X: np.ndarray, atoms: np.ndarray, blocks: list[np.ndarray], codes: np.ndarray
     ) -> np.ndarray:
-        """Return the blocks that most samples use, completed to subspaces of one dimension."""
+        """Return the blocks that most samples use, completed to subspaces of one dimension.
+
+        Arbitrary directions complete what the samples do not span.
+        """
+        s, axes = self.subspace_dim, np.eye(X.shape[1], self.subspace_dim)
         users = [(codes[:, block] != 0).any(axis=1) for block in blocks]
         order = np.argsort([-int(u.sum()) for u in users], kind="stable")[: self.n_subspaces]
         bases = []
@@ -270,14 +274,8 @@ class BlockSparseDictionary(ClusterMixin, LinearUnion):  # type: ignore[misc]
             basis = np.linalg.qr(atoms[:, blocks[k]])[0]
             residual = X[users[k]] - (X[users[k]] @ basis) @ basis.T
             more = np.linalg.svd(residual, full_matrices=False)[2].T
-            bases.append(_complete(np.concatenate([basis, more], axis=1), self.subspace_dim))
+            columns = np.concatenate([basis, more], axis=1)[:, :s]
+            bases.append(np.linalg.qr(np.concatenate([columns, axes], axis=1))[0][:, :s])
         while len(bases) < self.n_subspaces:
             bases.append(bases[-1])
         return np.stack(bases)
-
-
-def _complete(columns: np.ndarray, s: int) -> np.ndarray:
-    """Orthonormalise the first s columns; add arbitrary directions where there are fewer."""
-    m = columns.shape[0]
-    wide = np.concatenate([columns[:, :s], np.eye(m, s)], axis=1)
-    return np.asarray(np.linalg.qr(wide)[0][:, :s])

@@ -45,19 +45,14 @@ TRUSTED_NETS, NET_GAP, NET_AGREES = (1, 3, 4), 0.2, 0.5
 
 
 @dataclass(frozen=True)
-class Member:
-    """Labels of one graph."""
+class Member(Named):
+    """Labels of one graph, which is kept where it is sparse."""
 
-    name: str
-    kind: str
-    rank: int
     values: np.ndarray
     """Leading eigenvalues, one more than clusters."""
     gap: float
     """Relative gap after the last cluster, 0 where clusters are very unequal."""
     labels: np.ndarray
-    graph: scipy.sparse.csr_array | None = None
-    """The graph itself, where it is sparse."""
 
     @property
     def weight(self) -> float:
@@ -83,7 +78,7 @@ def cluster_graphs(
         gap = spectrum.gap(n_clusters) if clear and len(spectrum.values) > n_clusters else 0.0
         sparse = named.graph if scipy.sparse.issparse(named.graph) else None
         members.append(
-            Member(named.name, named.kind, named.rank, spectrum.values, gap, labels, sparse)
+            Member(named.name, named.kind, named.rank, sparse, spectrum.values, gap, labels)
         )
         if monitor is not None and monitor(members[-1]):
             break
@@ -232,7 +227,7 @@ def elastic_choice(
     nets = [member for member in members if member.kind == ELASTIC_NET]
     new = [] if nets else cluster_graphs(elastic_net_graphs(coordinates), n_clusters, seed)
     nets = nets or new
-    stays = Member("consensus", "consensus", 0, np.empty(0), 0.0, current)
+    stays = Member("consensus", "consensus", 0, None, np.empty(0), 0.0, current)
     best = best_associated([*members, *new, stays], n_clusters)
     trusted = [nets[i] for i in TRUSTED_NETS]
     if trusted[0].gap < NET_GAP:
