@@ -73,8 +73,10 @@ def cut_per_gap(
     n_clusters : int or None
         None: by the widest gap, at most `most`, and the cut is that of a cluster on average.
     """
-    matrix, _ = normed_laplacian(graph)
     size = most if n_clusters is None else n_clusters
+    if size <= 1 or size >= graph.shape[0]:  # nothing to compare
+        return 0.0 if n_clusters is not None else np.inf
+    matrix, _ = normed_laplacian(graph)
     values, vectors = least_eigenvectors(matrix, size + 1, seed)
     L = eigengap(values) if n_clusters is None else n_clusters
     if L == 1:
@@ -182,19 +184,12 @@ class RobustShapeInteraction(GraphClustering):
         cuts: list[float] = []
         for rank in ranks:
             graph = shape_interaction_graph(U, rank, power=self.power, q=self.q)
-            cuts.append(self._compared(graph, rank, seed))
+            most = self._most_clusters(len(U), rank)
+            cuts.append(cut_per_gap(graph, self.n_subspaces, most, seed))
             if cuts[-1] == min(cuts) and cuts.count(cuts[-1]) == 1:  # the first of equal ones
                 best, self.rank_ = graph, rank
         self.ranks_, self.cuts_ = np.asarray(ranks), np.asarray(cuts)
         return best
-
-    def _compared(self, graph: scipy.sparse.csr_array, rank: int, seed: int) -> float:
-        n = graph.shape[0]
-        most = self._most_clusters(n, rank)
-        size = most if self.n_subspaces is None else self.n_subspaces
-        if size <= 1 or size >= n:  # nothing to compare
-            return 0.0 if self.n_subspaces is not None else np.inf
-        return cut_per_gap(graph, self.n_subspaces, most, seed)
 
     def _most_clusters(self, n_samples: int, rank: int | None = None) -> int:
         rank = self.rank_ if rank is None else rank

@@ -106,10 +106,8 @@ def proximity_graphs(coordinates: Coordinates, n_clusters: int) -> Iterator[Name
         scaled = "" if power == 1.0 else ", whitened by half"
         graph = local_scaling(distances[:, :k], neighbours[:, :k])
         yield Named(f"{k} neighbours{scaled}", "neighbours", r, graph)
-        yield Named(
-            f"overlap of {wide} neighbours{scaled}", "overlap", r,
-            overlap(graph, neighbours[:, :wide]),
-        )  # fmt: skip
+        alike = overlap(graph, neighbours[:, :wide])
+        yield Named(f"overlap of {wide} neighbours{scaled}", "overlap", r, alike)
 
 
 def candidate_graphs(coordinates: Coordinates, most: int, dense: bool) -> Iterable[Named]:

@@ -44,13 +44,7 @@ from polyspan.kernel.fitted_unions import LowRankUnion
 from polyspan.kernel.fitting import Data
 from polyspan.kernel.functions import Kernel, check_values, matrix_of
 from polyspan.kernel.options import KernelOptions
-from polyspan.linear._solve.alternation import (
-    Rules,
-    Solution,
-    alternate,
-    refill_empty,
-    update_exactly,
-)
+from polyspan.linear._solve.alternation import Rules, Solution, learn, update_exactly
 from polyspan.linear._solve.problem import Problem, prepare, prepare_source
 
 # Eigenvalues of the landmarks' kernel matrix below this fraction of the largest are rounding.
@@ -166,8 +160,7 @@ class NystromProblem:
         else:
             frames = self._start_frames(labels, options.n_subspaces, s)
             rules = Rules("exact", options.max_iter, options.tol)
-            (solution,) = alternate(linear, frames[None, ...], rules, monitor=monitor)
-            solution = refill_empty(linear, solution, rules, monitor=monitor)
+            (solution,) = learn(linear, frames[None, ...], rules, monitor=monitor)
         found = self._in_feature_space(solution)
         criterion = solution.criterion if options.leave_one_out else found.objective
         counts = to_numpy(solution.counts)
