@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from polyspan.base.arrays import chunk_rows, row_slices
 from polyspan.base.private_sklearn import Interval
 from polyspan.baselines.base import GraphClustering
-from polyspan.graphs.edges import among_all, edges
+from polyspan.graphs.edges import edges
 
 
 class ThresholdingSubspaceClustering(GraphClustering):
@@ -89,9 +90,17 @@ class ThresholdingSubspaceClustering(GraphClustering):
             most = self.max_subspaces if self.n_subspaces is None else self.n_subspaces
             q = max(3, math.ceil(n / (20 * most))) * (2 if self.n_subspaces is None else 1)
         self.q_ = min(q, max(n - 1, 1))
-        cosines, neighbours = among_all(X, X, self.q_, lines=True, others=True)
+        neighbours, weights = [], []
+        for which in row_slices(n, chunk_rows(max(n, X.shape[1]), X.itemsize)):
+            products = np.abs(X[which] @ X.T)
+            here = np.arange(which.start, which.stop)
+            products[here - which.start, here] = -1.0
+            nearest = np.argpartition(-products, self.q_ - 1, axis=1)[:, : self.q_]
+            values = np.take_along_axis(products, nearest, axis=1)
+            neighbours.append(nearest)
+            weights.append(np.exp(-2.0 * np.arccos(np.clip(values, 0.0, 1.0))))
         # A sample that is orthogonal to all others still has edges, with the weight exp(-π).
-        graph = edges(np.exp(-2.0 * np.arccos(np.clip(cosines, 0.0, 1.0))), neighbours)
+        graph = edges(np.concatenate(weights), np.concatenate(neighbours))
         graph.setdiag(0.0)
         graph.eliminate_zeros()
         return (graph + graph.T).tocsr()
