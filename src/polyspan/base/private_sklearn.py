@@ -6,7 +6,7 @@ All other files import these names from here, so that only this file depends on 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -35,33 +35,7 @@ from sklearn.utils.validation import _check_feature_names_in as check_feature_na
 from sklearn.utils.validation import _check_n_features as check_n_features
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.base.progress import asked, job_of_fit
-
-__all__ = [
-    "CallbackSupportMixin",
-    "Interval",
-    "MissingValues",
-    "ProgressBar",
-    "StrOptions",
-    "available_if",
-    "check_feature_names",
-    "check_feature_names_in",
-    "check_n_features",
-    "check_parameters",
-    "check_same_namespace",
-    "cluster_qr",
-    "fit_context",
-    "get_mask",
-    "get_namespace",
-    "get_output_config",
-    "html_with_summary",
-    "in_container",
-    "is_numpy_namespace",
-    "is_pandas_na",
-    "is_scalar_nan",
-    "plain_settings",
-    "validate_parameter_constraints",
-]
+from polyspan.base.progress import job_of_fit
 
 try:
     from sklearn.callback import CallbackSupportMixin, ProgressBar
@@ -126,7 +100,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
         def whole(estimator: Any, *arguments: Any, **options: Any) -> Any:
             before = vars(estimator).copy()
             try:
-                with job_of_fit(estimator) if asked() else nullcontext():
+                with job_of_fit(estimator):
                     return inner(estimator, *arguments, **options)
             except BaseException:
                 estimator.__dict__ = before  # in one step, which a second Ctrl-C cannot halve
