@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils._array_api import _is_numpy_namespace as is_numpy_namespace
 from sklearn.utils._array_api import get_namespace, get_namespace_and_device
+from sklearn.utils._available_if import _AvailableIfDescriptor
 from sklearn.utils._mask import _get_mask as get_mask
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import (
@@ -29,7 +30,6 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils._set_output import ADAPTERS_MANAGER
 from sklearn.utils._set_output import _get_output_config as get_output_config
-from sklearn.utils.metaestimators import available_if as silent_available_if
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import _check_n_features as check_n_features
@@ -111,17 +111,12 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
     return decorator
 
 
-class _Explained:
+class _Explained(_AvailableIfDescriptor):  # type: ignore[misc]
     """A method that some models lack; the message of its absence says why."""
-
-    def __init__(self, check: Callable[[Any], bool], method: Callable[..., Any]) -> None:
-        self.__doc__ = method.__doc__
-        self.__wrapped__ = method
-        self._inner = silent_available_if(check)(method)
 
     def __get__(self, model: Any, owner: Any = None) -> Any:
         try:
-            return self._inner.__get__(model, owner)
+            return super().__get__(model, owner)
         except AttributeError as error:
             if error.__cause__ is None:
                 raise
@@ -133,7 +128,7 @@ def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]],
 
     `check` raises an error that says why a model lacks the method.
     """
-    return lambda method: _Explained(check, method)
+    return lambda method: _Explained(method, check, attribute_name=method.__name__)
 
 
 def plain_settings(X: Any = None) -> AbstractContextManager[None]:

@@ -238,7 +238,7 @@ def job_of_fit(estimator: Any) -> AbstractContextManager[object]:
 
     A fit that calls the fit of its parent class has one line.
     """
-    if not asked() or current_job(estimator) is not None:
+    if not _asked or current_job(estimator) is not None:
         return nullcontext()
     return closing(Job(type(estimator).__name__, owner=estimator, delay=DELAY))
 
