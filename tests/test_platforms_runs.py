@@ -47,8 +47,7 @@ def test_there_is_no_proc(monkeypatch):
     expected = MiCUSaL(2, 2, random_state=0).fit(DATA.X).transform(DATA.X)
     monkeypatch.setattr(builtins, "open", without)
     monkeypatch.setattr(io, "open", without)
-    monkeypatch.setattr(arrays, "_one_thread", arrays._OneThread())
-    arrays._openmp_pools.cache_clear()
+    arrays._pools.cache_clear()
     try:
         assert_allclose(
             MiCUSaL(2, 2, random_state=0).fit(DATA.X).transform(DATA.X), expected, atol=1e-8
@@ -58,7 +57,7 @@ def test_there_is_no_proc(monkeypatch):
         noisy = noisy_picture(shape=(24, 24))[1]
         assert np.isfinite(denoise_image(noisy, 0.1, "fast", n_jobs=2)).all()
     finally:
-        arrays._openmp_pools.cache_clear()
+        arrays._pools.cache_clear()
     assert sys.platform != "linux" or asked
 
 

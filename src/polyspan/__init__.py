@@ -58,25 +58,20 @@ __all__ = [
     "save_model",
 ]
 
-# Where the names are that are not modules themselves. All are imported when somebody first asks
-# for them, so that `import polyspan` waits for nothing.
-_HOMES = {
-    "AdaptiveMiCUSaL": "linear",
-    "Comparison": "comparison",
-    "MCKUSaL": "kernel",
-    "MiCUSaL": "linear",
-    "RobustMCKUSaL": "kernel",
-    "RobustMiCUSaL": "linear",
-    "SubspaceClustering": "clustering",
-    "SubspaceImputer": "tables",
-    "SubspaceMixture": "mixture",
-    "SubspaceOutlierDetector": "outliers",
-    "compare": "comparison",
-    "export_model": "storage.export",
-    "load_model": "storage.models",
-    "pool_estimates": "tables",
-    "save_model": "storage.models",
+# The names that are not modules themselves, by their modules. All are imported when somebody first
+# asks for them, so that `import polyspan` waits for nothing.
+_NAMES = {
+    "clustering": ("SubspaceClustering",),
+    "comparison": ("Comparison", "compare"),
+    "kernel": ("MCKUSaL", "RobustMCKUSaL"),
+    "linear": ("AdaptiveMiCUSaL", "MiCUSaL", "RobustMiCUSaL"),
+    "mixture": ("SubspaceMixture",),
+    "outliers": ("SubspaceOutlierDetector",),
+    "storage.export": ("export_model",),
+    "storage.models": ("load_model", "save_model"),
+    "tables": ("SubspaceImputer", "pool_estimates"),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

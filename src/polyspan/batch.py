@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.base.arrays import (
     CHUNK_MAX_BYTES,
@@ -26,7 +25,7 @@ from polyspan.base.arrays import (
     row_slices,
     to_numpy,
 )
-from polyspan.base.checks import check_device, warn_user
+from polyspan.base.checks import check_device, warn_unconverged, warn_user
 from polyspan.base.inputs import plain_numbers
 from polyspan.base.private_sklearn import Interval, check_parameters
 from polyspan.base.progress import progress_bar
@@ -189,8 +188,8 @@ def _checked(X: Any) -> Array:
     if not is_numpy(X):
         check_device(X)
     largest = to_numpy(xp.max(xp.abs(X), axis=(1, 2)))
-    if not np.isfinite(largest).all():
-        bad = np.flatnonzero(~np.isfinite(largest))
+    bad = np.flatnonzero(~np.isfinite(largest))
+    if len(bad):
         raise ValueError(
             f"X contains NaN or infinity in {len(bad)} of {len(largest)} problems (the first is "
             f"{bad[0]}): batches need complete data"
@@ -218,8 +217,7 @@ def _warn(plan: Plan, fit: BatchFit, n_narrow: int, n_empty: int) -> None:
             "raise lam or n_init"
         )
     if n_open:
-        warn_user(
+        warn_unconverged(
             f"{n_open} of {n} problems did not converge to tol={plan.rules.tol} in max_iter="
-            f"{plan.rules.max_iter} iterations: raise max_iter or tol",
-            ConvergenceWarning,
+            f"{plan.rules.max_iter} iterations: raise max_iter or tol"
         )

@@ -208,10 +208,8 @@ class PrintProgress:
         parts = []
         if hasattr(estimator, "converged_"):
             count = f"{estimator.n_iter_} iteration" + ("s" if estimator.n_iter_ != 1 else "")
-            parts.append(
-                f"converged after {count}" if estimator.converged_
-                else f"not converged in {count}"
-            )  # fmt: skip
+            how = "converged after" if estimator.converged_ else "not converged in"
+            parts.append(f"{how} {count}")
         parts += [
             f"{_words(name.rstrip('_'))} {getattr(estimator, name):.6g}"
             for name in AT_THE_END

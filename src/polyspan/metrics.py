@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from polyspan.base.arrays import Array, namespace, to_numpy
+from polyspan.base.arrays import Array, as_array, namespace, to_numpy
 from polyspan.base.inputs import as_dispatched, plain_numbers
 from polyspan.base.private_sklearn import plain_settings
 from polyspan.geometry.dimension import estimate_dimension
@@ -21,7 +21,6 @@ from polyspan.geometry.distances import (
     as_floats,
     pairwise_subspace_distances,
     principal_angles,
-    same_shape,
     subspace_distance,
     without_padding,
 )
@@ -71,7 +70,13 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
     >>> average_subspace_distance(truth[::-1], truth)
     0.0
     """
-    bases, true_bases = _two_stacks(bases, true_bases)
+    bases, true_bases = as_floats(bases), as_floats(true_bases, "true_bases")
+    if bases.ndim != 3 or true_bases.ndim != 3 or bases.shape[:2] != true_bases.shape[:2]:
+        raise ValueError(
+            "bases and true_bases need the shape (n_subspaces, n_features, subspace_dim) with the "
+            f"same numbers of subspaces and features, found {tuple(bases.shape)} and "
+            f"{tuple(true_bases.shape)}"
+        )
     found, truth = without_padding(bases), without_padding(true_bases)
     if len({basis.shape[1] for basis in (*found, *truth)}) == 1:
         xp = namespace(bases, true_bases)
@@ -85,18 +90,6 @@ def average_subspace_distance(bases: Array, true_bases: Array) -> float:
         for i, j in zip(own, matched, strict=True)
     ]
     return float(sum(distances) / len(distances))
-
-
-def _two_stacks(bases: Array, true_bases: Array) -> tuple[Array, Array]:
-    """Return two stacks of bases; raise an error where they are not as many or in one space."""
-    bases, true_bases = as_floats(bases), as_floats(true_bases, "true_bases")
-    if bases.ndim != 3 or true_bases.ndim != 3 or bases.shape[:2] != true_bases.shape[:2]:
-        raise ValueError(
-            "bases and true_bases need the shape (n_subspaces, n_features, subspace_dim) with the "
-            f"same numbers of subspaces and features, found {tuple(bases.shape)} and "
-            f"{tuple(true_bases.shape)}"
-        )
-    return bases, true_bases
 
 
 def clustering_error(labels_true: Any, labels_pred: Any) -> float:
@@ -119,12 +112,10 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
     >>> clustering_error([0, 0, 1, 1], [1, 1, 0, 1])
     0.25
     """
-    labels_true = to_numpy(as_dispatched(labels_true, "labels_true"))
-    labels_pred = to_numpy(as_dispatched(labels_pred, "labels_pred"))
+    labels_true = column_or_1d(to_numpy(as_dispatched(labels_true, "labels_true")))
+    labels_pred = column_or_1d(to_numpy(as_dispatched(labels_pred, "labels_pred")))
     if labels_true.size == 0:
         raise ValueError("there are no labels to compare")
-    labels_true = column_or_1d(labels_true)
-    labels_pred = column_or_1d(labels_pred)
     check_consistent_length(labels_true, labels_pred)
     with plain_settings():
         table = contingency_matrix(labels_true, labels_pred)
@@ -157,11 +148,15 @@ def relative_reconstruction_error(X_true: Array, X_reconstructed: Array) -> floa
     >>> relative_reconstruction_error(np.array([[0.0, 4.0]]), np.array([[0.0, 3.0]]))
     0.0625
     """
-    X_true = plain_numbers(X_true, "X_true")
-    X_reconstructed = plain_numbers(X_reconstructed, "X_reconstructed")
-    X_true, X_reconstructed = same_shape(
-        "X_true and X_reconstructed", "n_samples, n_features", X_true, X_reconstructed
+    X_true, X_reconstructed = (
+        as_array(as_dispatched(plain_numbers(a, name), name))
+        for a, name in ((X_true, "X_true"), (X_reconstructed, "X_reconstructed"))
     )
+    if X_true.ndim != 2 or X_true.shape != X_reconstructed.shape:
+        raise ValueError(
+            "X_true and X_reconstructed need one shape (n_samples, n_features), found "
+            f"{tuple(X_true.shape)} and {tuple(X_reconstructed.shape)}"
+        )
     xp = namespace(X_true, X_reconstructed)
     error = xp.linalg.vector_norm(X_true - X_reconstructed, axis=1)
     size = xp.linalg.vector_norm(X_true, axis=1)

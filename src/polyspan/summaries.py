@@ -58,12 +58,9 @@ class Summary:
     table: dict[str, np.ndarray] = field(default_factory=dict)
     facts: tuple[tuple[str, str], ...] = ()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         words = [line for sentence in self.sentences for line in wrap(sentence, WIDTH)]
         return "\n".join([*words, *([""] if self.table else []), *self._lines()])
-
-    def __repr__(self) -> str:
-        return str(self)
 
     def _cells(self) -> list[list[str]]:
         columns = [[_name(name), *map(_cell, values)] for name, values in self.table.items()]

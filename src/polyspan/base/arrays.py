@@ -20,7 +20,6 @@ from array_api_compat import (
     is_array_api_obj,
     is_array_api_strict_namespace,
     is_numpy_array,
-    is_numpy_namespace,
     to_device,
 )
 from array_api_compat import device as device
@@ -45,9 +44,8 @@ SMALL_WORK = 1e9
 FREED_BYTES = 30 << 20
 
 
-def namespace(*arrays: Array) -> Any:
-    """Return the array namespace that all arrays share."""
-    return array_namespace(*arrays)
+#: Returns the array namespace that all arrays share.
+namespace = array_namespace
 
 
 def as_array(a: Any) -> Array:
@@ -65,9 +63,8 @@ def is_host(a: Array) -> bool:
     return where == "cpu" or "CPU_DEVICE" in where  # the second is array-api-strict's
 
 
-def is_numpy(a: Any) -> bool:
-    """Tell whether an object is a NumPy array."""
-    return bool(is_numpy_array(a))
+#: Tells whether an object is a NumPy array.
+is_numpy = is_numpy_array
 
 
 def to_numpy(a: Any) -> np.ndarray:
@@ -194,7 +191,7 @@ def top_eigenvectors(a: Array, k: int) -> tuple[Array, Array]:
     """
     xp = namespace(a)
     n = a.shape[-1]
-    if n > 64 and is_numpy_namespace(xp):
+    if n > 64 and is_numpy(a):
         values, vectors = some_eigenpairs(a, n - k, n - 1, check_finite=False)
     else:
         values, vectors = xp.linalg.eigh(a)
@@ -235,31 +232,23 @@ def pass_work(n_samples: int, n_features: int, n_columns: int) -> float:
     return 2.0 * n_samples * n_features * n_columns
 
 
-class NoPools(nullcontext[None]):
-    """Stands for the pools, and for limits on them, where none can be found."""
-
-    def select(self, **_: Any) -> NoPools:
-        """Return none of none."""
-        return self
-
-    def limit(self, **_: Any) -> NoPools:
-        """Return a context that changes nothing."""
-        return self
-
-    def restore_original_limits(self) -> None:
-        """Do nothing: nothing was changed."""
-
-
-def thread_pools() -> Any:
-    """Return the pools of the libraries that are loaded now.
+@cache  # looking for the loaded libraries takes milliseconds
+def _pools(kind: str) -> Any:
+    """Return the pools "blas" or "openmp" of the libraries that are loaded at the first call.
 
     None where Linux cannot list the libraries of a process, in a container without /proc. And of
     Accelerate, the BLAS of macOS, threadpoolctl knows nothing: it keeps its own threads.
     """
     try:
-        return ThreadpoolController()
+        return ThreadpoolController().select(user_api=kind)
     except OSError:
-        return NoPools()
+        return None
+
+
+def _limited(kind: str) -> AbstractContextManager[Any]:
+    """Set pools to one thread; what is returned restores them at its exit."""
+    pools = _pools(kind)
+    return nullcontext() if pools is None else pools.limit(limits=1)
 
 
 class _OneThread:
@@ -270,19 +259,16 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self._pools: Any = None
         self._lock = Lock()
         self._callers = 0
-        self._limit: Any = None
+        self._limit: AbstractContextManager[Any] = nullcontext()
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self._lock:
-            if self._pools is None:  # looking for the loaded libraries takes milliseconds
-                self._pools = thread_pools()
             if not self._callers:
                 _give_up_control()
-                self._limit = self._pools.limit(limits=1, user_api="blas")
+                self._limit = _limited("blas")
                 _give_up_control()
             self._callers += 1
         try:
@@ -295,7 +281,7 @@ class _OneThread:
 
     def _restore(self) -> None:
         _give_up_control()
-        self._limit.restore_original_limits()
+        self._limit.__exit__(None, None, None)
         _give_up_control()
 
     def forget(self) -> None:
@@ -338,13 +324,7 @@ def one_openmp_thread() -> AbstractContextManager[Any]:
     Where a process has used several, OpenMP of GNU hangs in the processes that are forked from it.
     The limit is that of the calling thread.
     """
-    limiter: AbstractContextManager[Any] = _openmp_pools().limit(limits=1)
-    return limiter
-
-
-@cache
-def _openmp_pools() -> Any:
-    return thread_pools().select(user_api="openmp")
+    return _limited("openmp")
 
 
 @cache

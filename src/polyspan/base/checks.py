@@ -121,12 +121,8 @@ def check_device(X: Array) -> None:
     """Raise an error where the device lacks an operation that fitting needs."""
     xp, where = namespace(X), device(X)
     kind = (xp.__name__, str(where))  # not all devices can be hashed
-    if kind not in _CHECKED_DEVICES:
-        _check_operations(xp, where)
-        _CHECKED_DEVICES.add(kind)
-
-
-def _check_operations(xp: Any, where: Any) -> None:
+    if kind in _CHECKED_DEVICES:
+        return
     try:
         one = xp.ones((2, 1, 1), dtype=xp.float64, device=where)
     except Exception as error:
@@ -142,6 +138,7 @@ def _check_operations(xp: Any, where: Any) -> None:
                 f"the device {where} lacks the operation linalg.{name} ({error}): move X to one "
                 "that has it, such as the CPU"
             ) from error
+    _CHECKED_DEVICES.add(kind)
 
 
 def refuse_missing(estimator: Any, X: Array, instead: str = MISSING_ADVICE) -> None:

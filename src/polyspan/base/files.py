@@ -47,17 +47,12 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
     if not os.access(target.parent, os.W_OK):
         raise PermissionError(f"the folder {target.parent} does not let you write")
     if WINDOWS and target.exists():
-        _check_free(target)
+        try:  # now what Windows would refuse at the end: to replace a file in use
+            with target.open("r+b"):
+                pass
+        except PermissionError as error:
+            raise _in_use(target) from error
     return target
-
-
-def _check_free(target: Path) -> None:
-    """Raise an error now where Windows would refuse to replace a file at the end."""
-    try:
-        with target.open("r+b"):
-            pass
-    except PermissionError as error:
-        raise _in_use(target) from error
 
 
 def _in_use(target: Path) -> PermissionError:
@@ -140,7 +135,8 @@ def atomic_write(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]
     temporary = _new_file(target)
     try:
         yield temporary
-        _flush(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())  # some full disks raise their error only here
         os.chmod(temporary, _mode(target))
         _rename(temporary, target, overwrite=overwrite)
     except BaseException:
@@ -166,12 +162,6 @@ def _new_file(target: Path) -> Path:
             return path
 
 
-def _flush(path: Path) -> None:
-    """Wait until the content is on the disk; some full disks raise their error only here."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
 def _mode(target: Path) -> int:
     """Return the permissions of the file that is replaced, or those of any new file."""
     with suppress(FileNotFoundError):
@@ -186,18 +176,14 @@ def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
         _insist(target, os.replace, temporary, target)
         return
     try:
-        # A link, unlike a rename, fails if another process has created the file meanwhile.
-        os.link(temporary, target)
-    except FileExistsError as error:
-        raise FileExistsError(f"{target} exists already") from error
-    except OSError:  # a file system without links
-        _rename_without_links(temporary, target)
-
-
-def _rename_without_links(temporary: Path, target: Path) -> None:
-    try:
-        # Windows, unlike others, does not rename to a name that exists.
-        _insist(target, os.rename, temporary, target)
+        try:
+            # A link, unlike a rename, fails if another process has created the file meanwhile.
+            os.link(temporary, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            # Windows, unlike others, does not rename to a name that exists.
+            _insist(target, os.rename, temporary, target)
     except FileExistsError as error:
         raise FileExistsError(f"{target} exists already") from error
 

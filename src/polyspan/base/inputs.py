@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn import get_config
+from sklearn.utils import check_array
 
-from polyspan.base.arrays import device, is_numpy
+from polyspan.base.arrays import device, is_numpy, to_numpy
 
 #: Types of dates and durations in arrays of objects.
 TIMES = {
@@ -107,6 +108,13 @@ def plain_numbers(X: Any, name: str = "X", instead: str = "") -> Any:
     return X
 
 
+def numbers_of_samples(X: Any, **options: Any) -> np.ndarray:
+    """Return samples as an array of NumPy, by `check_array`; its errors then name the columns."""
+    X = plain_numbers(X)
+    with naming_columns(X):
+        return np.asarray(check_array(to_numpy(X) if is_array_api_obj(X) else X, **options))
+
+
 def _with_nan(X: Any) -> np.ndarray:
     """Return a masked array as a plain one, with NaN where it is masked."""
     if not np.ma.is_masked(X) or X.dtype.kind in "mM":
@@ -123,9 +131,7 @@ def _time_kind(X: Any) -> str | None:
             return None
     if not isinstance(X, np.ndarray) or X.dtype.kind not in "mMO":
         return None
-    if X.dtype.kind != "O":
-        return "dates" if X.dtype.kind == "M" else "durations"
-    kinds = {type(entry) for entry in X.ravel()}
+    kinds = {type(entry) for entry in X.ravel()} if X.dtype.kind == "O" else {X.dtype.type}
     for kind, types in TIMES.items():
         if any(issubclass(one, types) for one in kinds):
             return kind
@@ -152,17 +158,8 @@ def naming_columns(X: Any, name: str = "X") -> Iterator[None]:
 
 def _columns_without_numbers(X: Any) -> dict[Any, str]:
     """Return the columns of a pandas or Polars frame that are not numbers, and what is wrong."""
-    reasons = {label: _no_numbers(column) for label, column in _columns(X)}
+    reasons = {label: _no_numbers(X[label]) for label, _ in _column_types(X)}
     return {label: reason for label, reason in reasons.items() if reason}
-
-
-def _columns(X: Any) -> list[tuple[Any, Any]]:
-    """Return the names and columns of a pandas or Polars frame; none of others."""
-    if hasattr(X, "iloc") and hasattr(X, "columns") and hasattr(X, "items"):
-        return list(X.items())
-    if hasattr(X, "get_columns"):
-        return [(column.name, column) for column in X.get_columns()]
-    return []
 
 
 def _column_types(X: Any) -> list[tuple[Any, Any]]:

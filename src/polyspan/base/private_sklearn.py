@@ -6,7 +6,7 @@ All other files import these names from here, so that only this file depends on 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils._array_api import _is_numpy_namespace as is_numpy_namespace
 from sklearn.utils._array_api import get_namespace, get_namespace_and_device
+from sklearn.utils._available_if import _AvailableIfDescriptor
 from sklearn.utils._mask import _get_mask as get_mask
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import (
@@ -29,39 +30,12 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils._set_output import ADAPTERS_MANAGER
 from sklearn.utils._set_output import _get_output_config as get_output_config
-from sklearn.utils.metaestimators import available_if as silent_available_if
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import _check_n_features as check_n_features
 from sklearn.utils.validation import check_is_fitted
 
-from polyspan.base.progress import asked, job_of_fit
-
-__all__ = [
-    "CallbackSupportMixin",
-    "Interval",
-    "MissingValues",
-    "ProgressBar",
-    "StrOptions",
-    "available_if",
-    "check_feature_names",
-    "check_feature_names_in",
-    "check_n_features",
-    "check_parameters",
-    "check_same_namespace",
-    "cluster_qr",
-    "fit_context",
-    "get_mask",
-    "get_namespace",
-    "get_output_config",
-    "html_with_summary",
-    "in_container",
-    "is_numpy_namespace",
-    "is_pandas_na",
-    "is_scalar_nan",
-    "plain_settings",
-    "validate_parameter_constraints",
-]
+from polyspan.base.progress import job_of_fit
 
 try:
     from sklearn.callback import CallbackSupportMixin, ProgressBar
@@ -126,7 +100,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
         def whole(estimator: Any, *arguments: Any, **options: Any) -> Any:
             before = vars(estimator).copy()
             try:
-                with job_of_fit(estimator) if asked() else nullcontext():
+                with job_of_fit(estimator):
                     return inner(estimator, *arguments, **options)
             except BaseException:
                 estimator.__dict__ = before  # in one step, which a second Ctrl-C cannot halve
@@ -137,17 +111,12 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Me
     return decorator
 
 
-class _Explained:
+class _Explained(_AvailableIfDescriptor):  # type: ignore[misc]
     """A method that some models lack; the message of its absence says why."""
-
-    def __init__(self, check: Callable[[Any], bool], method: Callable[..., Any]) -> None:
-        self.__doc__ = method.__doc__
-        self.__wrapped__ = method
-        self._inner = silent_available_if(check)(method)
 
     def __get__(self, model: Any, owner: Any = None) -> Any:
         try:
-            return self._inner.__get__(model, owner)
+            return super().__get__(model, owner)
         except AttributeError as error:
             if error.__cause__ is None:
                 raise
@@ -159,7 +128,7 @@ def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]],
 
     `check` raises an error that says why a model lacks the method.
     """
-    return lambda method: _Explained(check, method)
+    return lambda method: _Explained(method, check, attribute_name=method.__name__)
 
 
 def plain_settings(X: Any = None) -> AbstractContextManager[None]:

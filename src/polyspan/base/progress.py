@@ -2,22 +2,20 @@
 
 `polyspan.callbacks.show_progress` asks for bars. A terminal can move one group of lines only. So
 all jobs share one display, which is drawn from the begin of the first job until the end of the last
-one.
+one. Nothing here imports NumPy: the shell shows bars before it needs arrays, whose imports take
+long.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import count
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from polyspan.base.optional import import_optional
-
-if TYPE_CHECKING:  # the shell shows bars before it needs arrays, whose imports take long
-    from polyspan.base.arrays import Array
 
 #: Called by a solver after every iteration with (start, iteration, objective, current bases);
 #: returns whether to stop.
@@ -38,14 +36,18 @@ class FitProgress:
         Number of starts, and the largest number of iterations of one start.
     """
 
-    def __init__(self, estimator: Any, X: Array, y: Any, n_starts: int, max_steps: int) -> None:
+    def __init__(self, estimator: Any, X: Any, y: Any, n_starts: int, max_steps: int) -> None:
         self._callback_arguments = {"estimator": estimator, "X": X, "y": y}
         self._root = estimator._init_callback_context(
             max_subtasks=n_starts, sequential_subtasks=False
         )
         self._root.call_on_fit_task_begin(**self._callback_arguments)
         self._listening = bool(getattr(estimator, "_skl_callbacks", []))
-        self._bar = _FitBar.of(estimator, n_starts, max_steps)
+        # In the display of bars each start has an equal part of the line.
+        self._job = current_job(estimator)
+        self._step, self._left = 1.0 / max(max_steps, 1), [1.0] * n_starts
+        if self._job is not None:
+            self._job.update(total=n_starts)
         self._tasks = []
         self._counts: dict[tuple[int, str | None], int] = {}
         self._stopped: set[int] = set()
@@ -58,7 +60,7 @@ class FitProgress:
     def monitor(
         self,
         first: int,
-        fitted: Callable[[Array], dict[str, Any]],
+        fitted: Callable[[Any], dict[str, Any]],
         measure: str | None = "objective",
     ) -> Monitor | None:
         """Return the function that a solver calls after each iteration, or None if nobody listens.
@@ -69,13 +71,11 @@ class FitProgress:
         callback finds it in `context.reported`. None: the solver has nothing to report. Phases of
         a start have measures of their own, and `context.number` counts the steps of each.
         """
-        bar = self._bar
-        if not self._listening and bar is None:
+        if not self._listening and self._job is None:
             return None
 
-        def report(start: int, iteration: int, objective: float, bases: Array) -> bool:
-            if bar is not None:
-                bar.step(first + start)
+        def report(start: int, iteration: int, objective: float, bases: Any) -> bool:
+            self._advance(first + start, self._step)
             if not self._listening:
                 return False
             step = self._tasks[first + start].subcontext("iteration")
@@ -96,51 +96,29 @@ class FitProgress:
     def ticker(self, start: int = 0) -> Callable[[], None]:
         """Return a function for loops that have nothing to report but that a step is over."""
         monitor = self.monitor(start, lambda _: {}, measure=None)
-        steps = count()
 
         def tick() -> None:
             if monitor is not None:
-                monitor(0, next(steps), 0.0, None)
+                monitor(0, 0, 0.0, None)
 
         return tick
 
     def end_start(self, start: int) -> None:
         """Report that a start is over."""
-        if self._bar is not None:
-            self._bar.end_start(start)
+        self._advance(start, 1.0)
         if self._listening:
             self._tasks[start].call_on_fit_task_end(**self._callback_arguments)
+
+    def _advance(self, start: int, part: float) -> None:
+        """Move the line on by a part of a start, or to its end."""
+        if self._job is not None:
+            part = min(part, self._left[start])
+            self._left[start] -= part
+            self._job.update(advance=part)
 
     def end(self) -> None:
         """Report that the fit is over, after the estimator has its fitted attributes."""
         self._root.call_on_fit_task_end(**self._callback_arguments, reconstruction_attributes={})
-
-
-class _FitBar:
-    """The line of a fit in the display of bars: each start has an equal part of it."""
-
-    def __init__(self, job: Job, n_starts: int, max_steps: int) -> None:
-        self._job = job
-        self._size = 1.0 / max(max_steps, 1)
-        self._left = [1.0] * n_starts
-        job.change(total=n_starts)
-
-    @classmethod
-    def of(cls, estimator: Any, n_starts: int, max_steps: int) -> _FitBar | None:
-        """Return the bar of the fit of an estimator, or None if no bar was asked for."""
-        job = current_job(estimator)
-        return None if job is None else cls(job, n_starts, max_steps)
-
-    def step(self, start: int) -> None:
-        """Move on by one iteration of a start."""
-        part = min(self._size, self._left[start])
-        self._left[start] -= part
-        self._job.advance(part)
-
-    def end_start(self, start: int) -> None:
-        """Move on to the end of a start, which may come before its largest number of steps."""
-        self._job.advance(self._left[start])
-        self._left[start] = 0.0
 
 
 @contextmanager
@@ -154,17 +132,8 @@ def progress_bar(shown: bool, total: float, title: str) -> Iterator[Callable[...
         yield lambda title=None, advance=1.0: None
         return
     check_rich()
-    job = Job(title, total, delay=0.0 if shown else DELAY)
-
-    def move(title: str | None = None, advance: float = 1.0) -> None:
-        if title is not None:
-            job.change(description=title)
-        job.advance(advance)
-
-    try:
-        yield move
-    finally:
-        job.end()
+    with closing(Job(title, total, delay=0.0 if shown else DELAY)) as job:
+        yield lambda title=None, advance=1.0: job.update(description=title, advance=advance)
 
 
 @dataclass(frozen=True)
@@ -175,7 +144,7 @@ class Share:
     out on the way.
     """
 
-    advance: Callable[[float], object] = lambda _: None
+    advance: Callable[[float], None] = lambda _: None
     size: float = 1.0
 
     def of(self, n: int) -> Share:
@@ -184,11 +153,7 @@ class Share:
 
     def ticks(self, n: int) -> Callable[[], None]:
         """Return a function that is to be called n times."""
-
-        def tick() -> None:
-            self.advance(self.size / n)
-
-        return tick
+        return partial(self.advance, self.size / n)
 
 
 #: Seconds after which a line appears that nobody asked for by an argument.
@@ -252,15 +217,11 @@ class Job:
             self._line = _display.add_task(title, total=total, delay=delay)
             _jobs.append(self)
 
-    def advance(self, by: float = 1.0) -> None:
-        """Say that a part of the work is done."""
-        self._display.update(self._line, advance=by)
-
-    def change(self, **values: Any) -> None:
-        """Change the `total` or the `description` of the line."""
+    def update(self, **values: Any) -> None:
+        """Change the `total` or the `description` of the line, or `advance` it by a number."""
         self._display.update(self._line, **values)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Take the line away, and the display with the last line."""
         global _display
         with _lock:
@@ -272,20 +233,14 @@ class Job:
                 self._display.stop()
 
 
-@contextmanager
-def job_of_fit(estimator: Any) -> Iterator[None]:
-    """Show a line while an estimator is fitted; it ends with the fit, however this ends.
+def job_of_fit(estimator: Any) -> AbstractContextManager[object]:
+    """Show a line while an estimator is fitted, if asked for; it ends with the fit in any case.
 
     A fit that calls the fit of its parent class has one line.
     """
-    if current_job(estimator) is not None:
-        yield
-        return
-    job = Job(type(estimator).__name__, owner=estimator, delay=DELAY)
-    try:
-        yield
-    finally:
-        job.end()
+    if not _asked or current_job(estimator) is not None:
+        return nullcontext()
+    return closing(Job(type(estimator).__name__, owner=estimator, delay=DELAY))
 
 
 def current_job(estimator: Any) -> Job | None:

@@ -16,10 +16,9 @@ import dask.array
 import numpy as np
 from dask import compute, delayed, persist
 from dask.sizeof import sizeof
-from sklearn import config_context
 
 from polyspan.base.arrays import Array, limit_threads
-from polyspan.data.rows import Addable, PerRow, Source, Task, part_for_block, sum_parts
+from polyspan.data.rows import Addable, PerRow, Source, Task, called, part_for_block, sum_parts
 
 # So many sums are added at a time. They belong to neighbouring chunks, mostly of one worker.
 FAN_IN = 4
@@ -45,7 +44,7 @@ class DaskRows(Source):
         per_row = [k for k, argument in enumerate(arguments) if isinstance(argument, PerRow)]
         common = [None if k in per_row else a for k, a in enumerate(arguments)]
         # The common arguments are one dask task, so that each worker receives them only once.
-        shared = delayed(_unchanged, pure=False)(common, dask_key_name=f"bases-{token}")
+        shared = delayed(list, pure=False)(common, dask_key_name=f"bases-{token}")
         parts = [
             delayed(_run, pure=False)(
                 task, block, shared, {k: part_for_block(arguments[k], j) for k in per_row}, keep,
@@ -96,7 +95,7 @@ class DaskRows(Source):
 
     def map(self, model: Any, method: str) -> Any:
         """Apply a method of a fitted model lazily: return a dask array of its results."""
-        like = _call(model, method, np.zeros((1, self.n_features), dtype=self.dtype))
+        like = called(model, method, np.zeros((1, self.n_features), dtype=self.dtype))
         sent = delayed(model, pure=False, traverse=False)
         empty = np.empty((0, *like.shape[1:]), dtype=like.dtype)
         shape: dict[str, Any] = {"drop_axis": 1}
@@ -123,10 +122,6 @@ def _size_of_fields(parts: Any) -> int:
 sizeof.register(Addable, _size_of_fields)
 
 
-def _unchanged(arguments: list[Any]) -> list[Any]:
-    return arguments
-
-
 def _run(task: Task, block: Array, common: list[Any], per_row: dict[int, Any], keep: bool) -> Any:
     own = [per_row.get(k, argument) for k, argument in enumerate(common)]
     found = task(block, *own)
@@ -146,10 +141,4 @@ def _rows(block: Array, which: np.ndarray) -> Array:
 
 
 def _apply(block: Array, model: Any, method: str, empty: np.ndarray) -> Array:
-    return _call(model, method, block) if len(block) else empty
-
-
-def _call(model: Any, method: str, block: Array) -> Array:
-    # Results become chunks of an array, even if `set_output` asks `transform` for a data frame.
-    with config_context(transform_output="default"):
-        return getattr(model, method)(block)
+    return called(model, method, block) if len(block) else empty

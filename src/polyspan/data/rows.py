@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
 import numpy as np
+from sklearn import config_context
 
 from polyspan.base.arrays import Array, moved_to, namespace
 
@@ -154,8 +155,7 @@ class BlockRows:
             return indices
         _, learned = self.source.reduce(learned_rows, self.observation, self.weights, keep=True)
         assert learned is not None
-        found: np.ndarray = np.flatnonzero(np.asarray(self.source.gather(learned)))[indices]
-        return found
+        return np.asarray(np.flatnonzero(np.asarray(self.source.gather(learned)))[indices])
 
     def gather(self, results: PerRow, k: int) -> Any:
         """Return column k of labels per row as one array, -1 for rows not learned from."""
@@ -215,6 +215,12 @@ def sum_parts(parts: Iterable[Any]) -> Any:
 def column_of(block: Any, results: Array | None, k: int) -> tuple[None, Array | None]:
     """Return column k of results per row, which belongs to start k. A task."""
     return None, None if results is None else results[:, k, ...]
+
+
+def called(model: Any, method: str, block: Array) -> Array:
+    """Apply a method of a model to a block: the result is an array, whatever `set_output` asks."""
+    with config_context(transform_output="default"):
+        return getattr(model, method)(block)
 
 
 def columns_of(block: Any, results: Array, which: Array) -> tuple[None, Array]:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn import config_context
 
 from polyspan.base.arrays import Array
-from polyspan.data.rows import PerRow, Source, Task, part_for_block
+from polyspan.data.rows import PerRow, Source, Task, called, part_for_block, sum_parts
 from polyspan.data.working import DENSE_ONLY
 
 # Bytes of a slice: enough to read a disk at full speed, little compared with any memory.
@@ -32,8 +31,7 @@ class SlicedRows(Source):
         total, parts = None, []
         for k, rows in enumerate(self._slices()):
             addend, own = task(rows, *(part_for_block(argument, k) for argument in arguments))
-            if addend is not None:
-                total = addend if total is None else total + addend
+            total = sum_parts([total, addend])
             if keep:
                 parts.append(own)
         return total, PerRow(tuple(parts)) if keep else None
@@ -62,11 +60,8 @@ class SlicedRows(Source):
 
     def map(self, model: Any, method: str) -> Array:
         """Apply a method of a fitted model, slice by slice, and return its results."""
-        apply = getattr(model, method)
-        # Slices become one array, whatever container is asked for.
-        with config_context(transform_output="default"):
-            parts = [apply(rows) for rows in self._slices()]
-            return np.concatenate(parts) if parts else apply(np.asarray(self.X[:0]))
+        parts = [called(model, method, rows) for rows in self._slices()]
+        return np.concatenate(parts) if parts else called(model, method, np.asarray(self.X[:0]))
 
     def gather(self, results: PerRow) -> Array:
         """Return results per row as one array."""

@@ -152,9 +152,8 @@ def weighted_mean(scores: Any, sample_weight: Any) -> float:
     scores = lazy_computed(scores)
     weights = check_weights(sample_weight, scores)
     xp = namespace(scores)
-    known = ~xp.isnan(scores)
     weights = xp.ones_like(scores) if weights is None else weights
-    known = known & (weights > 0)
+    known = ~xp.isnan(scores) & (weights > 0)
     # Shares, not weights: no product with them leaves the range of the scores.
     shares = xp.astype(xp.where(known, weights, xp.zeros_like(weights)), xp.float64)
     total = float(xp.sum(shares))

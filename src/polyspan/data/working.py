@@ -21,6 +21,7 @@ from polyspan.base.arrays import (
     machine_epsilon,
     namespace,
     power_of_two_scale,
+    row_slices,
     zeros,
 )
 from polyspan.data.rows import Addable, sum_parts
@@ -176,11 +177,9 @@ def measure_block(
         # Rows of weight 0 are not measured, and could be too large to be mapped.
         used = None if weights is None else weights[:, None] > 0
         X = row_map(X if used is None else np.where(used, X, 0.0))
-    size = chunk_rows(X.shape[1], X.itemsize)
-    own = np.ones(0) if weights is None else weights
     parts = [
-        _measure(X[k : k + size], too_few, None if weights is None else own[k : k + size])
-        for k in range(0, len(X), size)
+        _measure(X[which], too_few, None if weights is None else weights[which])
+        for which in row_slices(len(X), chunk_rows(X.shape[1], X.itemsize))
     ]
     return sum_parts(parts), None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -143,20 +142,14 @@ def _placing_advice(file: DataFile) -> str:
 
 
 def _check(file: DataFile, path: Path) -> None:
-    state = path.stat()
-    found = _sha256(path.resolve(), state.st_mtime_ns, state.st_size)
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != file.sha256:
         raise ValueError(
-            f"{path} ({state.st_size} bytes) has the SHA-256 {found}, expected {file.sha256}: it "
-            f"is incomplete or another version. Replace or delete it. {file.advice}"
+            f"{path} ({path.stat().st_size} bytes) has the SHA-256 {found}, expected "
+            f"{file.sha256}: it is incomplete or another version. Replace or delete it. "
+            f"{file.advice}"
         )
-
-
-# Time and size are parameters so that the cache does not answer for a file that has changed.
-@lru_cache(maxsize=64)
-def _sha256(path: Path, mtime_ns: int, size: int) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _download(file: DataFile, url: str) -> Path:

@@ -140,11 +140,8 @@ def _corners(
             "columns: take smaller patches"
         )
     steps = patch if step is None else _size("step", step)
-    first, second = (
-        _starts(length - size, stride, cover)
-        for length, size, stride in zip(shape[:2], patch, steps, strict=True)
-    )
-    return first, second
+    top = _starts(shape[0] - patch[0], steps[0], cover)
+    return top, _starts(shape[1] - patch[1], steps[1], cover)
 
 
 def _starts(last: int, stride: int, cover: bool) -> np.ndarray:

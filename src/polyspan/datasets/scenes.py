@@ -88,7 +88,14 @@ def load_city_scene(
     >>> scene.image.shape, scene.train.shape, scene.test.shape
     ((576, 1524), (722, 600), (722, 600))
     """
-    image = read_gray(_find(name, data_home)) / 255.0
+    path = Path(name).expanduser()
+    if isinstance(name, str) and name in SCENES:
+        path = find_file(SCENES[name], data_home)
+    elif not path.is_file():
+        raise FileNotFoundError(
+            f"name={str(name)!r} is neither one of {tuple(SCENES)} nor an image file that exists"
+        )
+    image = read_gray(path) / 255.0
     half = image.shape[1] // 2
     train, test = (
         extract_patches(image[:, start : start + half], patch_shape) for start in (0, half)
@@ -96,14 +103,3 @@ def load_city_scene(
     if normalize:
         train, test = unit_rows(train), unit_rows(test)
     return Scene(image=image, train=train, test=test)
-
-
-def _find(name: str | os.PathLike[str], data_home: str | os.PathLike[str] | None) -> Path:
-    if isinstance(name, str) and name in SCENES:
-        return find_file(SCENES[name], data_home)
-    path = Path(name).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"name={str(name)!r} is neither one of {tuple(SCENES)} nor an image file that exists"
-        )
-    return path

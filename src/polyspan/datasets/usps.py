@@ -98,7 +98,9 @@ def load_usps(
     >>> data.X.shape, data.images.shape, data.target[[0, -1]].tolist()
     ((400, 256), (400, 16, 16), [0, 4])
     """
-    chosen = _check_digits(digits)
+    chosen = whole_numbers(range(10) if digits is None else digits)
+    if not chosen or not set(chosen) <= set(range(10)):
+        raise ValueError(f"digits={digits!r} must be whole numbers from 0 to 9, at least one")
     path = find_file(USPS, data_home, download=download)
     pixels = scipy.io.loadmat(path)["data"]
     available = pixels.shape[1]
@@ -112,12 +114,3 @@ def load_usps(
     parts = [pixels[:, :n, (digit - 1) % 10].T for digit in chosen]
     X = np.concatenate(parts).astype(float, order="C")
     return Digits(X=unit_rows(X) if normalize else X, target=np.repeat(chosen, n))
-
-
-def _check_digits(digits: int | Sequence[int] | None) -> tuple[int, ...]:
-    if digits is None:
-        return tuple(range(10))
-    chosen = whole_numbers(digits)
-    if not chosen or not all(0 <= digit <= 9 for digit in chosen):
-        raise ValueError(f"digits={digits!r} must be whole numbers from 0 to 9, at least one")
-    return chosen

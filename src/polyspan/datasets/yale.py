@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from polyspan.base.arrays import unit_rows
+from polyspan.base.files import atomic_write
 from polyspan.datasets.files import DataFile, find_file, read_gray, whole_numbers
 
 YALE_B = DataFile(
@@ -228,20 +229,15 @@ def build_extended_yale_b(
     nearest, bicubic = np.moveaxis(np.array(pixels), 2, 0)
     target = Path(out).expanduser()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside and renamed, so that no reader finds an incomplete file.
-    complete = target.with_name(f".{target.name}.{os.getpid()}.npz")
-    try:
+    with atomic_write(target, overwrite=True) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
-            complete,
+            file,
             nearest=nearest,
             bicubic=bicubic,
             subject_id=np.array([int(subject.name[-2:]) for subject in subjects], dtype=np.uint8),
             lighting=np.array(lightings),
             bad=np.array([[path.suffix == ".bad" for path in images] for images in ordered]),
         )
-        complete.replace(target)
-    finally:
-        complete.unlink(missing_ok=True)
     return target
 
 
@@ -262,8 +258,5 @@ def _downsample(path: Path) -> tuple[np.ndarray, np.ndarray]:
             raise
         pixels = np.zeros((192, 168), dtype=np.uint8)  # it is marked as corrupt
     image = Image.fromarray(pixels)
-    nearest, bicubic = (
-        np.asarray(image.resize((42, 48), method))
-        for method in (Image.Resampling.NEAREST, Image.Resampling.BICUBIC)
-    )
-    return nearest, bicubic
+    nearest = image.resize((42, 48), Image.Resampling.NEAREST)
+    return np.asarray(nearest), np.asarray(image.resize((42, 48), Image.Resampling.BICUBIC))

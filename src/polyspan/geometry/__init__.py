@@ -1,12 +1,8 @@
 """Points on the Grassmann manifold: bases, distances and angles between subspaces."""
 
-from functools import wraps
-
-import numpy as np
-
 from polyspan.geometry import bases, distances, matrices
-from polyspan.geometry.bases import Dims
-from polyspan.geometry.checked import check_axes, with_checks
+from polyspan.geometry.bases import Dims, draw_bases
+from polyspan.geometry.checked import with_checks
 from polyspan.geometry.dimension import check_neighbours, estimate_dimension, neighbour_estimate
 from polyspan.geometry.distances import (
     pairwise_subspace_distances,
@@ -63,13 +59,6 @@ range_basis = with_checks(bases.range_basis, "n_features, n_columns", filled=Tru
 side_by_side = with_checks(distances.side_by_side, _STACKS)
 subspace_dims = with_checks(bases.subspace_dims, _STACK)
 zero_padded = with_checks(bases.zero_padded, _STACK)
-
-
-@wraps(bases.draw_bases, assigned=("__doc__",))
-def draw_bases(shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray:
-    """Check the shape."""
-    check_axes(tuple(shape), "shape", _STACK, tall=True)
-    return bases.draw_bases(shape, rng)
 
 
 def __dir__() -> list[str]:

@@ -98,19 +98,3 @@ def check_metric(metric: str, normalize: bool = False) -> None:
             f"metric={metric!r} has no largest value and cannot be normalised: pass "
             "normalize=False, or another metric"
         )
-
-
-def check_dimensions(s: int, t: int, metric: str) -> None:
-    """Raise an error where a metric is not defined for two dimensions."""
-    if s != t and not METRICS[metric].takes_unequal:
-        others = ", ".join(repr(name) for name, own in METRICS.items() if own.takes_unequal)
-        raise ValueError(
-            f"metric={metric!r} is not defined for subspaces of different dimension, found {s} "
-            f"and {t}: take one of {others}, or principal_angles"
-        )
-
-
-def normalised(distance: float, s: int, t: int, metric: str) -> float:
-    """Return a distance of subspaces of two dimensions over its largest value."""
-    largest = METRICS[metric].largest(s, t)
-    return float(distance / largest) if largest else 0.0

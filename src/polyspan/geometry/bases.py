@@ -13,6 +13,7 @@ from polyspan.base.arrays import (
     namespace,
     to_numpy,
 )
+from polyspan.geometry.checked import check_axes
 
 # If the smallest pivot of a Cholesky factor, as a fraction of the largest, is below this times the
 # square root of the rounding unit, the rows are not orthonormal even after two passes.
@@ -67,7 +68,7 @@ def orthonormal_step(a: Array, dims: Dims = None) -> Array:
     """
     if is_host(a):
         return zero_padded(orthonormal_columns(a), dims)
-    return cholesky_orthonormal(a, dims)
+    return cholesky_rows(a.mT, dims).mT
 
 
 def orthonormal_rows(a: Array, dims: Dims = None) -> Array:
@@ -86,14 +87,7 @@ def orthonormal_rows(a: Array, dims: Dims = None) -> Array:
     array of shape (..., dim, n_features)
         Matrices with orthonormal rows.
     """
-    if is_host(a):
-        return zero_padded(orthonormal_columns(a.mT), dims).mT
-    return cholesky_rows(a, dims)
-
-
-def cholesky_orthonormal(a: Array, dims: Dims = None) -> Array:
-    """Orthonormalise the columns of a stack of tall matrices; see `cholesky_rows`."""
-    return cholesky_rows(a.mT, dims).mT
+    return orthonormal_step(a.mT, dims).mT
 
 
 def zero_padded(bases: Array, dims: Dims) -> Array:
@@ -261,6 +255,7 @@ def draw_bases(shape: tuple[int, ...], rng: np.random.RandomState) -> np.ndarray
     >>> bool(np.allclose(bases[0].T @ bases[0], np.eye(2)))
     True
     """
+    check_axes(tuple(shape), "shape", "..., n_features, dim", tall=True)
     return np.asarray(orthonormal_columns(rng.standard_normal(shape)))
 
 

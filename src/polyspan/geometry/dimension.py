@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_array
 
-from polyspan.base.arrays import to_numpy
-from polyspan.base.inputs import as_dispatched, naming_columns, plain_numbers
+from polyspan.base.checks import warn_user
+from polyspan.base.inputs import as_dispatched, numbers_of_samples
 from polyspan.base.private_sklearn import Interval, check_parameters, plain_settings
 
 
@@ -60,11 +58,7 @@ def estimate_dimension(X: Any, k1: int = 6, k2: int = 10) -> float:
     )
     dimension, most = neighbour_estimate(as_dispatched(X), k1, k2)
     if most < k2:
-        warnings.warn(
-            f"{most + 1} distinct samples have only {most} neighbours: k2={k2} was lowered",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_user(f"{most + 1} distinct samples have only {most} neighbours: k2={k2} was lowered")
     return dimension
 
 
@@ -88,9 +82,7 @@ def neighbour_estimate(X: Any, k1: int, k2: int) -> tuple[float, int]:
         Number of neighbours that a sample has: the number of distinct samples minus 1.
     """
     check_neighbours(k1, k2)
-    X = plain_numbers(X)
-    with naming_columns(X):
-        X = np.unique(check_array(to_numpy(X), dtype=[np.float64, np.float32]), axis=0)
+    X = np.unique(numbers_of_samples(X, dtype=[np.float64, np.float32]), axis=0)
     most = len(X) - 1
     if most < k1:
         return float("nan"), most

@@ -5,14 +5,12 @@ The angles are computed here because `scipy.linalg.subspace_angles` takes NumPy 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from polyspan.base.arrays import (
     Array,
-    as_array,
     float64_sum,
     machine_epsilon,
     moved_to,
@@ -20,16 +18,11 @@ from polyspan.base.arrays import (
     to_numpy,
     zeros,
 )
+from polyspan.base.checks import warn_user
 from polyspan.base.inputs import as_dispatched
-from polyspan.geometry.angle_metrics import (
-    METRICS,
-    Angles,
-    check_dimensions,
-    check_metric,
-    normalised,
-)
+from polyspan.geometry.angle_metrics import METRICS, Angles, check_metric
 from polyspan.geometry.bases import is_orthonormal
-from polyspan.geometry.checked import finite_floats
+from polyspan.geometry.checked import check_axes, finite_floats
 
 # Products of the columns of a basis may differ from 0 and 1 by this much. Rounding in float32, and
 # in bases that were written with four digits, stays below.
@@ -56,7 +49,12 @@ def _cosines_and_sines(first: Array, second: Array) -> tuple[Array, Array]:
 def _distance(first: Array, second: Array, metric: str) -> Array:
     """Return the distance of two bases without padding, a number or an array of one."""
     s, t = first.shape[1], second.shape[1]
-    check_dimensions(s, t, metric)
+    if s != t and not METRICS[metric].takes_unequal:
+        others = ", ".join(repr(name) for name, own in METRICS.items() if own.takes_unequal)
+        raise ValueError(
+            f"metric={metric!r} is not defined for subspaces of different dimension, found {s} "
+            f"and {t}: take one of {others}, or principal_angles"
+        )
     if metric == "chordal" and s == t:
         return namespace(first, second).linalg.vector_norm(_residual(first, second))
     cosines, sines = (
@@ -130,7 +128,10 @@ def subspace_distance(
     check_metric(metric, normalize)
     first, second = _two_bases(first, second)
     distance = float(_distance(first, second, metric))
-    return normalised(distance, first.shape[1], second.shape[1], metric) if normalize else distance
+    if not normalize:
+        return distance
+    largest = METRICS[metric].largest(first.shape[1], second.shape[1])
+    return distance / largest if largest else 0.0
 
 
 def principal_angles(first: Array, second: Array) -> Array:
@@ -191,11 +192,7 @@ def pairwise_subspace_distances(bases: Array, *, metric: str = "chordal") -> Arr
     """
     check_metric(metric)
     bases = as_floats(bases)
-    if bases.ndim != 3:
-        raise ValueError(
-            "bases needs the shape (n_subspaces, n_features, subspace_dim), found "
-            f"{tuple(bases.shape)}"
-        )
+    check_axes(bases.shape, "bases", "n_subspaces, n_features, subspace_dim")
     _warn_if_skew(without_padding(bases), "bases")
     return distances_between(bases, metric)
 
@@ -318,30 +315,16 @@ def _two_bases(first: Array, second: Array) -> tuple[Array, Array]:
             f"found {tuple(first.shape)} and {tuple(second.shape)}"
         )
     pair = without_padding(first[None, ...])[0], without_padding(second[None, ...])[0]
-    _warn_if_skew(pair, "first and second", stacklevel=4)
+    _warn_if_skew(pair, "first and second")
     return pair
 
 
-def _warn_if_skew(bases: Sequence[Array], name: str, stacklevel: int = 3) -> None:
+def _warn_if_skew(bases: Sequence[Array], name: str) -> None:
     """Warn of bases without padding that are clearly not orthonormal."""
     if all(basis.shape[1] == 0 or is_orthonormal(basis, SKEW) for basis in bases):
         return
-    warnings.warn(
+    warn_user(
         f"{name} must have orthonormal columns, and products of columns differ from 0 and 1 by "
         f"more than {SKEW:g}: the result is not that of their spans; take the Q of a QR "
-        "factorisation",
-        stacklevel=stacklevel,
+        "factorisation"
     )
-
-
-def same_shape(names: str, axes: str, first: Array, second: Array) -> tuple[Array, Array]:
-    """Return two arrays; raise an error where they do not have one shape with these axes."""
-    first, second = (
-        as_array(as_dispatched(a, name))
-        for a, name in zip((first, second), names.split(" and "), strict=True)
-    )
-    if first.ndim != len(axes.split(",")) or first.shape != second.shape:
-        raise ValueError(
-            f"{names} need one shape ({axes}), found {tuple(first.shape)} and {tuple(second.shape)}"
-        )
-    return first, second

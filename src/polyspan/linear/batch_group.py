@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -122,7 +122,8 @@ class Starts:
         return pooled, runs if plan.annealed else zero_padded(runs, plan.dims)
 
     def _draw_points(self, batch: Batch, which: slice) -> Array:
-        host, shape = batch.on_host(), (self._plan.n_starts, self._plan.n_subspaces)
+        host = replace(batch, X=to_numpy(batch.X), total=to_numpy(batch.total))
+        shape = (self._plan.n_starts, self._plan.n_subspaces)
         if self._several:
             generators = self._generators[which]
         else:
@@ -198,8 +199,7 @@ def _outward(batch: Batch, working: Working, best: Runs) -> BatchFit:
     n_iter, converged = moved_to(best.n_iter, frames), moved_to(best.converged, frames)
     if batch.affine:
         labels, objective = affine_labels(batch, frames)
-        bases, points = found[..., :-1], found[..., -1]
-        anchors = points + working.mean
+        bases, anchors = found[..., :-1], found[..., -1] + working.mean
         return BatchFit(bases, labels, means, objective, n_iter, converged, anchors)
     labels = nearest(batch, frames)[0][:, 0, :]
     objective = moved_to(best.objective, frames)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ParameterGrid
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polyspan.base.arrays import machine_epsilon, power_of_two_scale
-from polyspan.base.inputs import naming_columns, plain_numbers, require_numpy
+from polyspan.base.inputs import naming_columns, numbers_of_samples, plain_numbers, require_numpy
 from polyspan.base.private_sklearn import Interval, check_parameters
 from polyspan.base.progress import progress_bar
 from polyspan.linear._solve.masked import MaskedBlock
@@ -240,9 +240,7 @@ def choose_by_noise(
         random_state=(random_state, ["random_state"]),
     )
     require_numpy("choose_by_noise", X=X)
-    X = plain_numbers(X)
-    with naming_columns(X):
-        X = check_array(X, dtype=np.float64)
+    X = numbers_of_samples(X, dtype=np.float64)
     levels = np.atleast_1d(np.asarray(noise, dtype=float))
     if not (np.isfinite(levels) & (levels >= 0)).all() or not levels.size:
         raise ValueError(f"noise={noise} must be finite and not negative")
@@ -263,10 +261,8 @@ def choose_by_noise(
                     squares = np.sum((denoised - X[test]) ** 2, axis=1)
                     errors[test] += squares / norms[test] / len(levels)
                 advance()
-            spread = float(errors.std(ddof=1) / np.sqrt(len(errors)))
-            table.append(
-                {"params": params, "error": float(errors.mean()), "standard_error": spread}
-            )
+            error, spread = float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(len(errors)))
+            table.append({"params": params, "error": error, "standard_error": spread})
     tried = [row for row in table if not np.isnan(row["error"])]
     if not tried:
         raise ValueError("no setting of param_grid reconstructs the held-out samples: all are NaN")

@@ -79,9 +79,8 @@ class SizeChoice:
         ):
             notes = [text for text in (note, self.at_bound.get(name, "")) if text]
             rows.append((name, value, "; ".join(notes)))
-        rows.append(("seeds", str(len(self.seed_answers) or 1), self.stability))
-        rows.append(("models tried", str(len(self.table)), ""))
-        return rows
+        seeds = ("seeds", str(len(self.seed_answers) or 1), self.stability)
+        return [*rows, seeds, ("models tried", str(len(self.table)), "")]
 
     def __repr__(self) -> str:
         rows = self._rows()
@@ -93,10 +92,8 @@ class SizeChoice:
 
     def warn(self) -> None:
         """Warn where the answer is a bound of its grid, or most seeds give other numbers."""
-        names = {"n_subspaces": self.n_subspaces, "subspace_dim": self.subspace_dim}
         for name, advice in self.at_bound.items():
-            value = names.get(name, self.lam)
-            warn_user(f"choose_size: {name}={value:g} {advice}")
+            warn_user(f"choose_size: {name}={getattr(self, name):g} {advice}")
         same = [number == self.n_subspaces for number, _ in self.seed_answers]
         if len(same) > 1 and 2 * sum(same) <= len(same):
             warn_user(

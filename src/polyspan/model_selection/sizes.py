@@ -9,11 +9,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.model_selection import KFold
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
-from polyspan.base.inputs import naming_columns, plain_numbers, require_numpy
+from polyspan.base.inputs import numbers_of_samples, require_numpy
 from polyspan.base.private_sklearn import Interval, check_parameters
 from polyspan.base.progress import progress_bar
 from polyspan.linear import MiCUSaL, RobustMiCUSaL
@@ -110,9 +109,7 @@ def choose_size(
         progress=(progress, ["boolean"]),
     )
     require_numpy("choose_size", X=X)
-    X = plain_numbers(X)
-    with naming_columns(X):
-        X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    X = numbers_of_samples(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     if max_dim >= X.shape[1]:
         raise ValueError(
             f"max_dim={max_dim} must lie between 1 and n_features - 1 = {X.shape[1] - 1}"
@@ -178,10 +175,9 @@ class _Search:
     ) -> None:
         self.X, self.seed, self._advance = X, seed, advance
         self.table: list[dict[str, float | str]] = []
+        self._most_subspaces = self._most_dim = 0  # the largest that the last rounds have tried
         self._splits = list(KFold(n_splits, shuffle=True, random_state=seed).split(X))
-        holes = bool(np.isnan(X).any())
-        self._model: Any = RobustMiCUSaL() if holes else MiCUSaL()
-        self._model.set_params(random_state=seed)
+        self._kind: Any = RobustMiCUSaL if np.isnan(X).any() else MiCUSaL
 
     def run(
         self, max_subspaces: int, max_dim: int, lam_grid: list[float], max_rounds: int
@@ -199,20 +195,12 @@ class _Search:
         if len(lam_grid) > 1:
             lam = self.choose_lam(n_subspaces, dim, lam_grid)
         sizes = (n_subspaces, dim, lam)
-        largest = (self._largest("number"), self._largest("dimension"))
+        largest = (self._most_subspaces, self._most_dim)
         at_bound = bounds_reached(sizes, largest, (max_subspaces, max_dim), lam_grid)
         return SizeChoice(*sizes, number_range, margin, self.table, [(n_subspaces, dim)], at_bound)
 
-    def _largest(self, step: str) -> int:
-        """Return the largest size that the last round of a step tried."""
-        sizes = {"number": "n_subspaces", "dimension": "subspace_dim"}
-        other = sizes["dimension" if step == "number" else "number"]
-        rows = [row for row in self.table if row["step"] == step]
-        return max(int(row[sizes[step]]) for row in rows if row[other] == rows[-1][other])
-
     def _fit(self, X: np.ndarray, n_subspaces: int, dim: int, lam: float) -> Any:
-        sizes = {"n_subspaces": n_subspaces, "subspace_dim": dim, "lam": lam}
-        return clone(self._model).set_params(**sizes).fit(X)
+        return self._kind(n_subspaces, dim, lam=lam, random_state=self.seed).fit(X)
 
     def _record(self, step: str, sizes: tuple[int, int, float], value: float, error: float) -> None:
         names = ("n_subspaces", "subspace_dim", "lam")
@@ -223,7 +211,8 @@ class _Search:
     def choose_dimension(self, n_subspaces: int, max_dim: int, lam: float) -> tuple[int, float]:
         """Return the dimension with the lowest BIC and its margin over the second-best."""
         values = {}
-        for s in range(1, min(max_dim, len(self.X) // n_subspaces) + 1):
+        self._most_dim = min(max_dim, len(self.X) // n_subspaces)
+        for s in range(1, self._most_dim + 1):
             values[s] = gaussian_bic(self._fit(self.X, n_subspaces, s, lam), self.X)
             self._record("dimension", (n_subspaces, s, lam), values[s], math.nan)
         best = min(values, key=values.__getitem__)
@@ -237,6 +226,7 @@ class _Search:
         """Return the number with the lowest held-out error, and the range of equally good ones."""
         smallest = min(len(train) for train, _ in self._splits)
         sizes = [k for k in range(1, max_subspaces + 1) if k * dim <= smallest]
+        self._most_subspaces = sizes[-1]
         errors = {k: self._held_out("number", k, dim, lam) for k in sizes}
         best = min(sizes, key=lambda k: errors[k].mean())
         close = [k for k in sizes if _excess(errors[k], errors[best]) <= 1.0]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_scalar
 
+from polyspan.datasets.files import whole_numbers
 from polyspan.linear.portrait import Portrait, centres_of, dimensions_of, principal_axes
 from polyspan.plotting.panels import flat, panels
 
@@ -78,7 +81,8 @@ def plot_loadings(
     found = principal_axes(model, None if X is None else Portrait.of(model, X))
     assert found.bases is not None
     bases, energies = found.bases[subspace], found.energies
-    names = short_names(feature_names(model))
+    numbered = [f"feature {j}" for j in range(len(bases))]
+    names = short_names(getattr(model, "feature_names_in_", numbered))
     shown = min(int(n_features), len(names))
     lines = [line for name in names for line in name.split("\n")]
     # About the width of a letter, and the height of a line or two, in inches.
@@ -101,19 +105,11 @@ def plot_loadings(
     return axes
 
 
-def feature_names(model: Any) -> list[str]:
-    """Return the names of the features, or their numbers where they had none in the fit."""
-    known = getattr(model, "feature_names_in_", None)
-    if known is not None:
-        return [str(name) for name in known]
-    return [f"feature {j}" for j in range(int(model.bases_.shape[1]))]
-
-
-def short_names(names: list[str]) -> list[str]:
+def short_names(names: Sequence[str]) -> list[str]:
     """Return names in at most two lines each; no two become the same."""
     found = []
     for name in names:
-        shown = " ".join(name.split())
+        shown = " ".join(str(name).split())
         if len(shown) > 2 * LINE:
             shown = f"{shown[: LINE - 1]}\n…{shown[1 - LINE :]}"
         elif len(shown) > LINE:
@@ -219,19 +215,14 @@ def plot_basis_images(
 
 def _checked_shape(shape: tuple[int, ...], n_features: int) -> tuple[int, ...]:
     """Return the shape of a picture, or raise an error that says what is wrong with it."""
-    sides = np.asarray(shape)
-    if sides.ndim != 1 or sides.dtype.kind not in "iu":
+    sides = whole_numbers(shape)
+    if len(sides) not in (2, 3) or min(sides) < 1 or sides[2:] not in ((), (3,)):
         raise ValueError(f"shape={shape!r} must be (height, width) or (height, width, 3)")
-    shape = tuple(int(side) for side in sides)
-    wrong = len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] != 3)
-    if wrong or min(shape) < 1:
-        raise ValueError(f"shape={shape} must be (height, width) or (height, width, 3)")
-    if int(np.prod(shape)) != n_features:
+    if math.prod(sides) != n_features:
         raise ValueError(
-            f"shape={shape} has {int(np.prod(shape))} entries, but the model has {n_features} "
-            "features"
+            f"shape={sides} has {math.prod(sides)} entries, but the model has {n_features} features"
         )
-    return shape
+    return sides
 
 
 def _draw_picture(ax: Any, picture: np.ndarray, low: float, high: float, cmap: str) -> None:

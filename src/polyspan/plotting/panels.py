@@ -39,9 +39,8 @@ def panels(
         for unused in grid.ravel()[n:]:
             unused.remove()
         return grid.ravel()[:n]
-    count = np.size(axes)
-    if count != n:
-        raise ValueError(f"axes has {count} axes: give {n} ({what})")
+    if np.size(axes) != n:
+        raise ValueError(f"axes has {np.size(axes)} axes: give {n} ({what})")
     return np.atleast_1d(axes) if np.ndim(axes) == 0 else axes
 
 

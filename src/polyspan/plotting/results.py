@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from copy import copy
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.base.arrays import to_numpy
-from polyspan.base.inputs import naming_columns, plain_numbers
+from polyspan.base.inputs import numbers_of_samples
 from polyspan.base.private_sklearn import plain_settings
 from polyspan.model_selection import SizeChoice
 from polyspan.plotting.panels import flat, panels, say, thinned
@@ -77,11 +75,10 @@ def plot_partition(model: Any, X: Any = None, axes: Any = None) -> Any:
 
 def _on_cpu(model: Any) -> Any:
     """Return what is drawn of a model, in NumPy arrays wherever the model is."""
-    arrays = {name: to_numpy(getattr(model, name)) for name in ("labels_", "confidence_", "mean_")}
-    return SimpleNamespace(
-        **arrays, members_=model.members_, n_clusters_=model.n_clusters_,
-        certainty_=model.certainty_,
-    )  # fmt: skip
+    moved = copy(model)
+    for name in ("labels_", "confidence_", "mean_"):
+        setattr(moved, name, to_numpy(getattr(model, name)))
+    return moved
 
 
 def _draw_spectra(ax: Any, model: Any) -> None:
@@ -164,10 +161,7 @@ def _draw_samples(ax: Any, model: Any, coordinates: np.ndarray) -> None:
 
 def _leading_coordinates(model: Any, X: Any) -> np.ndarray:
     """Return samples on their two leading singular vectors, or on one and zero."""
-    X = plain_numbers(X)
-    X = to_numpy(X) if is_array_api_obj(X) else X
-    with naming_columns(X):
-        X = check_array(X, dtype=[np.float64, np.float32])
+    X = numbers_of_samples(X, dtype=[np.float64, np.float32])
     wanted = (len(model.labels_), len(model.mean_))
     if X.shape != wanted:
         raise ValueError(

@@ -160,11 +160,8 @@ def _draw_boxes(ax: Any, own: np.ndarray, labels: np.ndarray, n: int) -> None:
         box.set_alpha(0.6)
     sized = n <= MOST_SIZED
     names = [f"{p}\n({len(groups[p])})" if sized else str(p) for p in range(n)]
-    if n <= 2 * MOST_SIZED:
-        ax.set_xticks(range(n), names)
-    else:
-        step = -(-n // MOST_SIZED)
-        ax.set_xticks(range(0, n, step), names[::step])
+    step = 1 if n <= 2 * MOST_SIZED else -(-n // MOST_SIZED)
+    ax.set_xticks(range(0, n, step), names[::step])
     ax.set(xlabel="subspace" + " (samples)" * sized, ylabel="distance to the own subspace")
     ax.set_ylim(bottom=0.0)
 

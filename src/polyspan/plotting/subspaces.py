@@ -88,8 +88,7 @@ def _draw_matrix(ax: Any, model: Any) -> None:
         most, digits = 90.0, 0
         title, label = "above: smallest angle; below: largest angle", "degrees"
     if not np.isfinite(values).any():
-        why = "one subspace: there is no other" if n == 1 else "points have no angles"
-        say(ax, why)
+        say(ax, "one subspace: there is no other" if n == 1 else "points have no angles")
         return
     image = ax.imshow(values, vmin=0.0, vmax=most, cmap="viridis")
     ax.set(title=title, xlabel="subspace", ylabel="subspace")

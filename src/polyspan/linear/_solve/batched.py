@@ -61,19 +61,10 @@ class Batch:
         norms = namespace(X).sum(X * X, axis=2)
         return cls(X, float64_sum(norms, axis=1), lam, affine, dims)
 
-    @property
-    def weights(self) -> ObjectiveWeights:
-        """How a step weighs fit against closeness."""
-        return ObjectiveWeights.of(self.lam)
-
     def take(self, problems: np.ndarray) -> Batch:
         """Return some of the problems, each as often as it is named."""
         which, xp = moved_to(problems, self.X), namespace(self.X)
         return replace(self, X=xp.take(self.X, which, axis=0), total=xp.take(self.total, which))
-
-    def on_host(self) -> Batch:
-        """Return the same problems as NumPy arrays."""
-        return replace(self, X=to_numpy(self.X), total=to_numpy(self.total))
 
     def problem(self, p: int) -> Problem:
         """Return one of the problems as the solvers of single problems take it."""
@@ -146,7 +137,8 @@ class Batch:
                 products=products[..., :-1, :].mT,
                 totals=products[..., -1, :],
             )
-        stepped = self._shape(R).step(_runs_as_columns(frames), gathered, self.weights)
+        weights = ObjectiveWeights.of(self.lam)
+        stepped = self._shape(R).step(_runs_as_columns(frames), gathered, weights)
         return xp.reshape(stepped.mT, frames.shape)
 
     def _shape(self, n_starts: int) -> Shape:
