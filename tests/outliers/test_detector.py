@@ -44,8 +44,7 @@ def test_a_wrong_cell_contributes_most(detector):
 
 def test_contributions_of_one_gaussian_by_hand():
     """With one component the parts follow from the inverse covariance of observed entries."""
-    member = SubspaceOutlierDetector().fit(table(8, 3))._ensemble.sets[0][0]
-    gaussians = member.gaussians
+    gaussians = SubspaceOutlierDetector().fit(table(8, 3))._ensemble.sets[0][0]
     assert gaussians.means.shape[0] == 1
     covariance = gaussians.factors[0] @ gaussians.factors[0].T + gaussians.noise[0] * np.eye(3)
     rows = np.array([[1.0, -0.5, 0.3], [1.0, np.nan, 0.3]])

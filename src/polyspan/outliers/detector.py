@@ -21,7 +21,7 @@ from polyspan.base.private_sklearn import (
 )
 from polyspan.base.progress import FitProgress
 from polyspan.data.prediction import as_samples
-from polyspan.outliers.learning import MOST_SETS, Columns, Ensemble, learn_ensemble
+from polyspan.outliers.learning import MOST_SETS, Columns, learn_ensemble
 from polyspan.outliers.summary import summary
 
 # With contamination="auto" a row is an outlier where the logarithm of its surprise is this many
@@ -134,9 +134,7 @@ class SubspaceOutlierDetector(
         self._columns = Columns.of(X, self.standardize)
         self._center = self._columns.center
         T = self._columns.standardise(X)
-        self._ensemble: Ensemble | None = None
-        if T.shape[1]:
-            self._ensemble = learn_ensemble(X, T, rng, progress.ticker())
+        self._ensemble = learn_ensemble(X, T, rng, progress.ticker()) if T.shape[1] else None
         self.offset_ = self._offset(self._scores(X))
         progress.end_start(0)
         progress.end()
@@ -163,8 +161,7 @@ class SubspaceOutlierDetector(
         ndarray of shape (n_samples,)
             Scores, which are never positive.
         """
-        X = self._validate(X, reset=False, method="score_samples")
-        return self._scores(X)
+        return self._scores(self._validate(X, reset=False, method="score_samples"))
 
     def _scores(self, X: np.ndarray) -> np.ndarray:
         T = self._columns.standardise(X)
@@ -230,7 +227,7 @@ class SubspaceOutlierDetector(
         T = self._columns.standardise(X)
         found = np.zeros(X.shape)
         if self._ensemble is not None:
-            found[:, self._columns.used] = self._ensemble.judge_columns(X, T)
+            found[:, self._columns.used] = self._ensemble.judge(X, T, by_column=True)
         return found
 
     summary = summary

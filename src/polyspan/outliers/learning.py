@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.impute import KNNImputer
 
 from polyspan.base.private_sklearn import plain_settings
-from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.outliers.members import (
     Member,
     column_surprises,
@@ -102,27 +101,19 @@ class Ensemble:
         judges[~judges.any(axis=1)] = self.judges_new
         return np.asarray((judges / judges.sum(axis=1, keepdims=True)).T)
 
-    def judge(self, X: np.ndarray, T: np.ndarray) -> np.ndarray:
-        """Return how surprising rows are; 1 for a usual row. T are the standardised rows X."""
-        return self._averaged(surprise, X, T, np.zeros(len(T)))
+    def judge(self, X: np.ndarray, T: np.ndarray, *, by_column: bool = False) -> np.ndarray:
+        """Return how surprising rows are; 1 for a usual row. T are the standardised rows X.
 
-    def judge_columns(self, X: np.ndarray, T: np.ndarray) -> np.ndarray:
-        """Return the parts of the columns, whose sum is that of `judge`."""
-        return self._averaged(column_surprises, X, T, np.zeros(T.shape))
-
-    def _averaged(
-        self,
-        judge: Callable[[np.ndarray, Gaussians], np.ndarray],
-        X: np.ndarray,
-        T: np.ndarray,
-        total: np.ndarray,
-    ) -> np.ndarray:
+        With `by_column` return the parts of the columns, whose sum this is.
+        """
+        judge = column_surprises if by_column else surprise
+        total = np.zeros(T.shape if by_column else len(T))
         weights = self.weights(X) * entry_factor(T)
         for own, members in zip(weights, self.sets, strict=True):
             rows = np.flatnonzero(own)
             for member in members if len(rows) else ():
                 share = own[rows] / (len(members) * member.unit)
-                total[rows] += (share * judge(T[rows], member.gaussians).T).T
+                total[rows] += (share * judge(T[rows], member).T).T
         return total
 
 
@@ -139,10 +130,7 @@ def row_keys(X: np.ndarray) -> np.ndarray:
 
 
 def learn_ensemble(
-    X: np.ndarray,
-    T: np.ndarray,
-    rng: np.random.RandomState,
-    tick: Callable[[], None] = lambda: None,
+    X: np.ndarray, T: np.ndarray, rng: np.random.RandomState, tick: Callable[[], None]
 ) -> Ensemble:
     """Learn the members from rows X, which are T when standardised; NaN where missing.
 
@@ -184,8 +172,8 @@ def learn_ensemble(
     return Ensemble(
         for_new + own.sets,
         np.arange(len(for_new) + len(own.sets)) < len(for_new),
-        own.keys,
-        np.hstack([np.zeros((len(own.keys), len(for_new)), dtype=bool), own.judges]),
+        keys,
+        np.pad(own.judges, ((0, 0), (len(for_new), 0))),
     )
 
 

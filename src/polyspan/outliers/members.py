@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,12 +19,12 @@ from polyspan.mixture._solve.gaussians import (
     Posterior,
     log_densities,
     per_row,
-    posterior_covariances,
     soft_assign,
 )
 from polyspan.mixture._solve.noise import NoiseRule, fit_low_rank
 from polyspan.mixture.prediction import gaussians_of
 from polyspan.mixture.problem import DENSE_FEATURES
+from polyspan.tables.mixture_fill import prior_variances
 
 # Numbers of components; the largest ones are taken that leave enough rows to each.
 NUMBERS = (1, 2, 4, 8, 16, 32)
@@ -44,21 +44,11 @@ LEAST_NOISE = 1e-6
 
 
 @dataclass(frozen=True)
-class Member:
+class Member(Gaussians):
     """One mixture, learned from standardised rows."""
 
-    log_weights: np.ndarray
-    means: np.ndarray
-    bases: np.ndarray
-    variances: np.ndarray
-    noise: np.ndarray
     unit: float
     """Surprise of a usual row."""
-
-    @property
-    def gaussians(self) -> Gaussians:
-        """The mixture."""
-        return Gaussians(self.log_weights, self.means, self.bases, self.variances, self.noise)
 
 
 def entry_factor(X: np.ndarray) -> np.ndarray:
@@ -137,10 +127,7 @@ def _learn_wide(T: np.ndarray, number: int, dim: int, rng: np.random.RandomState
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(T)
     learned = gaussians_of(model)
-    return Gaussians(
-        learned.log_weights, learned.means + model.mean_, learned.bases, learned.variances,
-        learned.noise,
-    )  # fmt: skip
+    return replace(learned, means=learned.means + model.mean_)
 
 
 def surprise(X: np.ndarray, gaussians: Gaussians) -> np.ndarray:
@@ -207,8 +194,4 @@ def _leverages(gaussians: Gaussians, posterior: Posterior, p: int) -> np.ndarray
     if posterior.group is None:
         kept = gaussians.variances[p] / (gaussians.variances[p] + noise)
         return np.asarray((basis * basis * kept).sum(axis=1))[None, :]
-    W = gaussians.factors[p]
-    n_pairs = W.shape[1] ** 2
-    pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), n_pairs)
-    inverse = posterior_covariances(posterior.group, gaussians, p)
-    return np.asarray((pairs @ inverse.reshape(n_pairs, inverse.shape[2])).T / noise)
+    return np.asarray(prior_variances(gaussians, posterior.group, p) / noise)

@@ -64,8 +64,8 @@ def _facts(detector: Any) -> Iterator[tuple[str, str]]:
     ensemble = detector._ensemble
     n_members = 0 if ensemble is None else sum(len(one) for one in ensemble.sets)
     yield "Learned", f"{counted(n_members, 'mixture')} of Gaussians"
-    threshold = f"rows with a score below {detector.offset_:.3g} are outliers"
-    yield "Threshold", f"{threshold}; a usual row has -1"
+    least = f"{detector.offset_:.3g}"
+    yield "Threshold", f"rows with a score below {least} are outliers; a usual row has -1"
     yield "How sure", SAYS_MORE
 
 
@@ -75,12 +75,10 @@ def _table(
     """Return the scores of some rows, and the column that says most about each."""
     names = getattr(detector, "feature_names_in_", np.arange(values.shape[1]))
     parts = detector._parts(values[rows])
-    most = [
-        str(names[j]) if own[j] > 0 else "" for own, j in zip(parts, parts.argmax(1), strict=True)
-    ]
+    most = np.where(parts.max(axis=1) > 0, names[parts.argmax(axis=1)].astype(str), "")
     return {
         "row": rows,
         "score": scores[rows],
         "outlier": np.where(scores[rows] < detector.offset_, "yes", "no").astype(object),
-        "column": np.array(most, dtype=object),
+        "column": most.astype(object),
     }

@@ -29,12 +29,9 @@ POLARS_TYPES = {
     "duration": "Duration(time_unit='us')",
 }
 # A model file names one of these, never another attribute of the package.
-_POLARS_NAMES = frozenset(
-    f"{kind}{size}" for kind in ("Int", "UInt") for size in (8, 16, 32, 64, 128)
-) | {
-    "Binary", "Boolean", "Categorical", "Date", "Datetime", "Decimal", "Duration", "Float32",
-    "Float64", "String", "Time",
-}  # fmt: skip
+_POLARS_NAMES = re.compile(
+    r"U?Int\d+|Float\d+|Binary|Boolean|Categorical|Date|Datetime|Decimal|Duration|String|Time"
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class ColumnType:
                 return polars.Enum(list(self.categories))
             return polars.Categorical()
         found = _polars_type(self.name) or _polars_type(POLARS_TYPES.get(kind, ""))
-        if kind == "date" and self.zone and not getattr(found, "time_zone", None):
+        if kind == "date" and self.zone and not zone_of_type(found):
             return polars.Datetime("us", self.zone)
         return found
 
@@ -83,13 +80,11 @@ class ColumnType:
 def _polars_type(text: str) -> Any:
     """Return a type of Polars by what it writes of itself; None for another text."""
     name, _, rest = text.partition("(")
-    if name not in _POLARS_NAMES or not re.fullmatch(r"[\w=', /+:-]*\)?", rest):
+    kind = _POLARS_NAMES.fullmatch(name) and getattr(sys.modules["polars"], name, None)
+    if kind is None:
         return None
-    call: Any = ast.parse(f"f({rest.removesuffix(')')})", mode="eval").body
-    options = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
-    if name == "Categorical":
-        options = {}
-    return getattr(sys.modules["polars"], name)(**options)
+    options = re.findall(r"(\w+)=('[^']*'|\w+)", "" if name == "Categorical" else rest)
+    return kind(**{option: ast.literal_eval(value) for option, value in options})
 
 
 def shared_type(values: Iterable[Any]) -> str:
@@ -98,10 +93,10 @@ def shared_type(values: Iterable[Any]) -> str:
     return kinds.pop().__name__ if len(kinds) == 1 else ""
 
 
-def pandas_zone(dtype: Any) -> Any:
-    """Return the time zone of a type of pandas; None without one, and for objects."""
-    arrow = getattr(dtype, "pyarrow_dtype", None)
-    return getattr(dtype if arrow is None else arrow, "tz", None)
+def zone_of_type(dtype: Any) -> Any:
+    """Return the time zone of a type of pandas or Polars; None without one, and for objects."""
+    own = getattr(dtype, "pyarrow_dtype", dtype)
+    return getattr(own, "tz", getattr(own, "time_zone", None))
 
 
 def is_object(dtype: Any) -> bool:
@@ -126,17 +121,16 @@ class Entries:
     missing: np.ndarray
     """Boolean, one per row: NaN, None, NA, NaT."""
     observed: np.ndarray
-    """All other entries, in their order; codes where the type is one of categories."""
+    """All other entries, in their order."""
     kind: str | None = None
     """What the type of the column says; None where the values have to say it."""
     levels: list[Any] | None = None
-    """The categories that codes stand for."""
+    """The categories of the type, in its order."""
     type: ColumnType = NO_TYPE
 
     def values(self) -> list[Any]:
-        """Return the observed entries themselves, not their codes."""
-        observed = self.observed.tolist()
-        return observed if self.levels is None else [self.levels[code] for code in observed]
+        """Return the observed entries as objects of Python."""
+        return list(self.observed.tolist())
 
 
 @dataclass(frozen=True)
@@ -160,20 +154,18 @@ def columns_of(X: Any) -> Iterator[Entries]:
 
 def values_of(entries: Entries) -> Values:
     """Return the observed values of a column as numbers, and what they are."""
-    observed, kind = entries.observed, entries.kind
-    if kind is not None:
-        codes = _codes(observed.tolist())
-        return Values(kind, codes, _count(codes))
+    observed = entries.observed
     if not len(observed):
         return Values("empty", np.empty(0), 0)
-    if observed.dtype.kind not in "biufmM":
-        objects = observed.tolist()
-        kind, numbers = _of_objects(objects)
-        return Values(kind, numbers, _count(_codes(objects)))
-    kinds = {"b": "boolean", "m": "duration", "M": "date", "f": "number"}
-    kind = kinds.get(observed.dtype.kind, "integer")
+    letter = observed.dtype.kind
+    if entries.kind is not None or letter not in "biufmM":
+        objects = entries.values()
+        codes = _codes(objects)
+        kind, numbers = (entries.kind, codes) if entries.kind else of_objects(objects)
+        return Values(kind, numbers, int(codes.max()) + 1)
+    kind = {"b": "boolean", "f": "number", "M": "date", "m": "duration"}.get(letter, "integer")
     if kind in ("date", "duration"):  # in microseconds
-        observed = observed.astype(f"{observed.dtype.kind}8[us]").astype(np.int64)
+        observed = observed.astype(f"{letter}8[us]").astype(np.int64)
     numbers = observed.astype(np.float64)
     return Values(_whole(numbers) if kind == "number" else kind, numbers, len(np.unique(observed)))
 
@@ -196,21 +188,22 @@ def _of_pandas(name: Any, column: Any) -> Entries:
         kind = "ordered category" if dtype.ordered else "category"
         levels = list(dtype.categories)
         kept = ColumnType(kind, tuple(map(plain, levels)))
-        return Entries(name, missing, observed.cat.codes.to_numpy(), kind, levels, kept)
+        found = _objects([levels[code] for code in observed.cat.codes])
+        return Entries(name, missing, found, kind, levels, kept)
     if is_object(dtype):
         objects = observed.to_numpy()
-        zone = zone_of_objects(objects)
-        kept = ColumnType("object", (), "" if zone is None else str(zone), shared_type(objects))
+        zone = str(zone_of_objects(objects) or "")
+        kept = ColumnType("object", (), zone, shared_type(objects))
         return Entries(name, missing, objects, type=kept)
     if str(dtype).startswith("period["):
         observed = observed.dt.start_time
-    zone = pandas_zone(observed.dtype)
-    kept = ColumnType(str(dtype), zone="" if zone is None else str(zone))
-    if getattr(observed.dtype, "kind", "O") == "M":
-        if zone is not None:  # what the clock says there, so that midnights are whole days
-            observed = observed.dt.tz_localize(None)
-        return Entries(name, missing, observed.to_numpy(dtype="datetime64[us]"), type=kept)
-    return Entries(name, missing, np.asarray(observed.to_numpy()), type=kept)
+    zone = zone_of_type(observed.dtype)
+    kept = ColumnType(str(dtype), zone=str(zone or ""))
+    if zone is not None:  # what the clock says there, so that midnights are whole days
+        observed = observed.dt.tz_localize(None)
+    is_date = getattr(observed.dtype, "kind", "O") == "M"
+    found = observed.to_numpy(dtype="datetime64[us]" if is_date else None)
+    return Entries(name, missing, np.asarray(found), type=kept)
 
 
 def _of_polars(column: Any) -> Entries:
@@ -223,14 +216,13 @@ def _of_polars(column: Any) -> Entries:
     kinds = {"Categorical": "category", "Enum": "ordered category"}
     kind = kinds.get(type(dtype).__name__)
     name = column.name
-    if kind == "category":
-        # Codes of a Categorical are those of all columns of the process.
-        values = _objects(observed.cast(str).to_list())
-        return Entries(name, missing, values, kind, type=ColumnType(str(dtype)))
     if kind is not None:
-        codes, levels = observed.to_physical().to_numpy(), dtype.categories.to_list()
-        return Entries(name, missing, codes, kind, levels, ColumnType(kind, tuple(levels)))
-    zone = getattr(dtype, "time_zone", None)
+        values = _objects(observed.cast(str).to_list())
+        if kind == "category":  # the categories are those of all columns of the process
+            return Entries(name, missing, values, kind, type=ColumnType(str(dtype)))
+        levels = dtype.categories.to_list()
+        return Entries(name, missing, values, kind, levels, ColumnType(kind, tuple(levels)))
+    zone = zone_of_type(dtype)
     kept = ColumnType(str(dtype), zone=zone or "")
     if zone is not None:  # what the clock says there, so that midnights are whole days
         observed = observed.dt.replace_time_zone(None)
@@ -251,13 +243,8 @@ def _objects(values: list[Any]) -> np.ndarray:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def kind_of(value: Any) -> str:
-    """Return the kind of a single value, one of those of `Values`."""
-    return _of_objects([value])[0]
-
-
-def _of_objects(observed: list[Any]) -> tuple[str, np.ndarray]:
-    """Return the kind of objects by their types, and numbers for them."""
+def of_objects(observed: list[Any]) -> tuple[str, np.ndarray]:
+    """Return the kind of objects by their types, one of those of `Values`, and numbers for them."""
     types = {type(entry) for entry in observed}
 
     def are(*kinds: type) -> bool:
@@ -285,27 +272,22 @@ def _float(entry: Any) -> float:
 
 def _microseconds(entry: Any) -> float:
     """Return a date, with a time or without, in microseconds since 1970, as the clock there."""
-    if isinstance(entry, np.datetime64):
-        return float(entry.astype("datetime64[us]").astype(np.int64))
-    time = 3600 * getattr(entry, "hour", 0) + 60 * getattr(entry, "minute", 0)
-    days = entry.toordinal() - datetime.date(1970, 1, 1).toordinal()
-    seconds = 86400 * days + time + getattr(entry, "second", 0)
-    return float(1_000_000 * seconds + getattr(entry, "microsecond", 0))
+    if isinstance(entry, datetime.datetime):
+        entry = entry.replace(tzinfo=None)
+    return float(np.datetime64(entry, "us").astype(np.int64))
 
 
 def _codes(values: Iterable[Any]) -> np.ndarray:
     """Return 0, 1, … for distinct values, in the order in which they come."""
     known: dict[Any, int] = {}
-    return np.array([known.setdefault(_key(v), len(known)) for v in values], dtype=np.int64)
+    keys = (value if is_hashable(value) else repr(value) for value in values)
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
 
 
-def _key(value: Any) -> Any:
+def is_hashable(value: Any) -> bool:
+    """Tell whether a value can be a level, which a list or an array in a cell cannot."""
     try:
         hash(value)
-    except TypeError:  # a list or an array in a cell
-        return repr(value)
-    return value
-
-
-def _count(codes: np.ndarray) -> int:
-    return int(codes.max()) + 1 if len(codes) else 0
+    except TypeError:
+        return False
+    return True

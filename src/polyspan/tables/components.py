@@ -1,4 +1,4 @@
-"""Several Gaussians with whole covariances: rows of a table may belong to several kinds."""
+"""What Gaussians of both scales expect, and several Gaussians: rows may belong to several kinds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from polyspan.base.private_sklearn import plain_settings
 from polyspan.tables.encoding import Encoding
 from polyspan.tables.gaussian import (
     LEAST_VARIANCE,
+    Conditionals,
     Gaussian,
     conditionals,
     em_step,
@@ -19,11 +20,12 @@ from polyspan.tables.gaussian import (
     precisions,
 )
 
-#: Rows for each Gaussian, and the most of them.
-ROWS_EACH, MOST = 50, 4
 #: Weight of the pooled covariance, in rows.
 POOLED_ROWS = 20.0
 STEPS = 8
+
+#: Of the standardised columns, and of their normal scores.
+Pair = tuple[Gaussian, Gaussian]
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,48 @@ class Components:
         return np.stack([expected, np.maximum(second - expected**2, LEAST_VARIANCE)])
 
 
-def n_components(n_rows: int) -> int:
-    """Return how many Gaussians so many rows can tell apart."""
-    return int(min(MOST, n_rows // ROWS_EACH))
+@dataclass(frozen=True)
+class Expected:
+    """What the Gaussians expect of every entry of some rows, observed ones left out."""
+
+    encoding: Encoding
+    linear: Conditionals
+    """Of the standardised columns."""
+    ranks: Conditionals
+    """Of their normal scores."""
+    several: np.ndarray | None
+    """(2, n_samples, n_encoded): mean and variance by several Gaussians of standardised columns."""
+
+    @classmethod
+    def of(
+        cls, table: np.ndarray, encoding: Encoding, gaussians: Pair, components: Components | None
+    ) -> Expected:
+        """Return what Gaussians that were learned expect of the entries of a table."""
+        scales = encoding.scales(table)
+        linear, ranks = (
+            conditionals(Z, one, encoding.blocks) for Z, one in zip(scales, gaussians, strict=True)
+        )
+        several = None if components is None else components.expect(scales[0], encoding)
+        return cls(encoding, linear, ranks, several)
+
+    def members(self, j: int, rows: np.ndarray) -> list[np.ndarray]:
+        """Return the predictions of column j in some rows, as its targets are."""
+        encoding, linear, ranks = self.encoding, self.linear, self.ranks
+        found = [
+            (encoding.from_standardised, linear.expected, linear.variances),
+            (encoding.from_scores, ranks.expected, ranks.variances),
+        ]
+        if self.several is not None:
+            found.append((encoding.from_standardised, *self.several))
+        block = encoding.columns[j].block
+        return [
+            predict(j, mean[rows, block], spread[rows, block]) for predict, mean, spread in found
+        ]
+
+    def variances(self, j: int, rows: np.ndarray) -> np.ndarray:
+        """Return the variances of a column of numbers."""
+        known = self.linear.variances if self.several is None else self.several[1]
+        return np.asarray(known[rows, self.encoding.columns[j].start])
 
 
 def fit_components(

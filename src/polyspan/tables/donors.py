@@ -89,11 +89,7 @@ class Donors:
         return np.sqrt(self.base + self.slope * variances)
 
     def draw(
-        self,
-        predicted: np.ndarray,
-        spread: np.ndarray,
-        uniform: np.ndarray,
-        weights: np.ndarray,
+        self, predicted: np.ndarray, spread: np.ndarray, uniform: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
         """Draw entries: quantiles, given by `uniform`, of what donors of like predictions had.
 
@@ -125,9 +121,8 @@ class Donors:
         self, predicted: np.ndarray, uniform: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
         """Return values that donors with much the same prediction have."""
-        n = len(self.predictions)
-        asked = min(n, n_asked(n))
-        first = np.clip(np.searchsorted(self.predictions, predicted) - asked // 2, 0, n - asked)
+        places = np.searchsorted(self.predictions, predicted)
+        first, asked = neighbours(places, len(self.predictions))
         near = first[:, None] + np.arange(asked)
         order = np.argsort(self.values[near], axis=1, kind="stable")
         near = np.take_along_axis(near, order, axis=1)
@@ -136,9 +131,10 @@ class Donors:
         return np.asarray(self.values[near[np.arange(len(near)), at]])
 
 
-def n_asked(n_donors: int) -> int:
-    """Return how many donors are asked for one entry."""
-    return int(np.clip(n_donors // 10, LEAST_ASKED, MOST_ASKED))
+def neighbours(places: np.ndarray, n_donors: int) -> tuple[np.ndarray, int]:
+    """Return the first donor that is asked at each place, and how many there are asked."""
+    asked = min(n_donors, int(np.clip(n_donors // 10, LEAST_ASKED, MOST_ASKED)))
+    return np.clip(places - asked // 2, 0, n_donors - asked), asked
 
 
 def _local_moments(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -146,9 +142,7 @@ def _local_moments(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     They are drawn to 0 and 1, as if there were as many errors more that have these.
     """
-    n = len(errors)
-    asked = min(n, n_asked(n))
-    first = np.clip(np.arange(n) - asked // 2, 0, n - asked)
+    first, asked = neighbours(np.arange(len(errors)), len(errors))
     sums, squares = (np.concatenate([[0.0], np.cumsum(errors**k)]) for k in (1, 2))
     means = (sums[first + asked] - sums[first]) / (2 * asked)
     second = (squares[first + asked] - squares[first] + asked) / (2 * asked)

@@ -43,15 +43,13 @@ class Margin:
         """Return normal scores; values that were not seen lie between their neighbours."""
         return np.where(np.isnan(column), np.nan, np.interp(column, self.distinct, self.scores))
 
-    def quantiles(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the values below which these fractions of the column lie."""
-        places = probabilities * len(self.values) - 0.5
-        return np.asarray(np.interp(places, np.arange(len(self.values)), self.values))
-
     def expectation(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return the expected value of entries whose scores are normal."""
         scores = mean[:, None] + np.sqrt(variance)[:, None] * NODES
-        return np.asarray(self.quantiles(ndtr(scores)) @ WEIGHTS)
+        # The values below which these fractions of the column lie.
+        places = ndtr(scores) * len(self.values) - 0.5
+        quantiles = np.interp(places, np.arange(len(self.values)), self.values)
+        return np.asarray(quantiles @ WEIGHTS)
 
 
 def level_probabilities(mean: np.ndarray, variance: np.ndarray, cuts: np.ndarray) -> np.ndarray:
@@ -64,8 +62,7 @@ def level_probabilities(mean: np.ndarray, variance: np.ndarray, cuts: np.ndarray
         Rising; a variable between two cuts belongs to the level between them.
     """
     below = ndtr((cuts - mean[:, None]) / np.sqrt(variance)[:, None])
-    edges = np.zeros((len(mean), 1))
-    return np.diff(np.hstack([edges, below, edges + 1.0]), axis=1)
+    return np.diff(below, axis=1, prepend=0.0, append=1.0)
 
 
 @dataclass(frozen=True)
@@ -93,12 +90,6 @@ class Column:
         """The levels that have a dummy, in their order."""
         return np.delete(np.arange(self.n_levels), self.reference)
 
-    def targets(self, entries: np.ndarray, standardised: np.ndarray) -> np.ndarray:
-        """Return what is predicted: standardised numbers (n, 1), or indicators of levels (n, L)."""
-        if not self.n_levels:
-            return standardised[:, None]
-        return np.asarray(entries[:, None] == np.arange(self.n_levels), dtype=np.float64)
-
 
 @dataclass(frozen=True)
 class Encoding:
@@ -121,17 +112,16 @@ class Encoding:
             seen = entries[~np.isnan(entries)]
             single = levels <= 2 or in_order
             frequencies = np.bincount(seen.astype(int), minlength=levels) if levels else seen[:0]
-            columns.append(
-                Column(
-                    place,
-                    place + (1 if single else levels - 1),
-                    levels,
-                    Margin.of(seen) if single else None,
-                    frequencies / max(1, len(seen)),
-                    0 if single else int(np.argmax(frequencies)),
-                )
+            column = Column(
+                place,
+                place + (1 if single else levels - 1),
+                levels,
+                Margin.of(seen) if single else None,
+                frequencies / max(1, len(seen)),
+                0 if single else int(np.argmax(frequencies)),
             )
-            place = columns[-1].stop
+            columns.append(column)
+            place = column.stop
         partial = cls(tuple(columns), Scaling.of(np.zeros((1, place))))
         return cls(tuple(columns), Scaling.of(partial.raw(table)))
 
@@ -155,12 +145,24 @@ class Encoding:
         """Return encoded columns, standardised; new entries may be far from all that was seen."""
         return np.asarray(np.clip(self.scaling.standardise(self.raw(table)), -FARTHEST, FARTHEST))
 
-    def scores(self, table: np.ndarray, standardised: np.ndarray) -> np.ndarray:
-        """Return encoded columns as normal scores; dummies stay standardised."""
-        out = standardised.copy()
+    def scales(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return encoded columns, standardised and as normal scores; dummies have no scores."""
+        standardised = self.standardised(table)
+        scores = standardised.copy()
         for entries, column in zip(table.T, self.columns, strict=True):
             if column.margin is not None:
-                out[:, column.start] = column.margin.to_scores(entries)
+                scores[:, column.start] = column.margin.to_scores(entries)
+        return standardised, scores
+
+    def targets(self, table: np.ndarray, standardised: np.ndarray) -> list[np.ndarray]:
+        """Return what is predicted of every column.
+
+        It is standardised numbers, (n, 1), or indicators of levels, (n, L).
+        """
+        out = [standardised[:, column.block] for column in self.columns]
+        for j, column in enumerate(self.columns):
+            if column.n_levels:
+                out[j] = (table[:, [j]] == np.arange(column.n_levels)).astype(np.float64)
         return out
 
     def centre(self, j: int) -> np.ndarray:
@@ -172,6 +174,17 @@ class Encoding:
         """Return standardised values of column j in its own units."""
         block = self.columns[j].block
         return np.asarray(standardised * self.scaling.scale[block] + self.scaling.mean[block])
+
+    def scaled(self, j: int, values: np.ndarray) -> np.ndarray:
+        """Return values of column j in its own units, standardised."""
+        block = self.columns[j].block
+        return np.asarray((values - self.scaling.mean[block]) / self.scaling.scale[block])
+
+    def numbers(self, j: int, standardised: np.ndarray) -> np.ndarray:
+        """Return standardised values of a column of numbers in its own units, within its range."""
+        one = self.columns[j].start
+        values = self.unscaled(j, standardised)
+        return np.asarray(np.clip(values, self.scaling.least[one], self.scaling.most[one]))
 
     def from_standardised(self, j: int, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return a prediction of column j, as its targets are, from standardised expectations."""
@@ -194,9 +207,7 @@ class Encoding:
             below = np.cumsum(column.frequencies)[:-1]
             cuts = ndtri(np.clip(below, 1e-6, 1 - 1e-6))
             return level_probabilities(mean[:, 0], variance[:, 0], cuts)
-        expected = column.margin.expectation(mean[:, 0], variance[:, 0])
-        one = column.start
-        return np.asarray((expected - self.scaling.mean[one]) / self.scaling.scale[one])[:, None]
+        return self.scaled(j, column.margin.expectation(mean[:, 0], variance[:, 0])[:, None])
 
     def to_standardised(self, j: int, prediction: np.ndarray) -> np.ndarray:
         """Return a prediction of column j as expected values of its encoded columns."""
@@ -204,11 +215,8 @@ class Encoding:
         if not column.n_levels:
             return prediction
         if column.margin is None:
-            values = prediction[:, column.dummies]
-        else:
-            values = prediction @ np.arange(column.n_levels)[:, None]
-        block = column.block
-        return np.asarray((values - self.scaling.mean[block]) / self.scaling.scale[block])
+            return self.scaled(j, prediction[:, column.dummies])
+        return self.scaled(j, prediction @ np.arange(column.n_levels)[:, None])
 
     @staticmethod
     def _category(column: Column, values: np.ndarray) -> np.ndarray:

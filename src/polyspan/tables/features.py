@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ from polyspan.tables.columns import (
     ColumnType,
     Entries,
     Values,
-    kind_of,
+    is_hashable,
+    of_objects,
     plain,
     shared_type,
     values_of,
@@ -29,7 +31,8 @@ LEAST_IDENTIFIERS = 20
 #: A day, an hour, a minute, a second, a thousandth of it, and a microsecond, in microseconds.
 TIME_UNITS = (86_400e6, 3_600e6, 60e6, 1e6, 1e3, 1.0)
 
-NUMBERS = ("number", "integer", "date", "duration")
+TIMES = ("date", "duration")
+NUMBERS = ("number", "integer", *TIMES)
 DISCRETE = ("boolean", "category", "ordered")
 #: What `feature_types` may say of a column.
 TYPES = (*NUMBERS, *DISCRETE, "skip")
@@ -90,14 +93,14 @@ class Feature:
         out = np.full(len(entries.missing), np.nan)
         if self.kind in DISCRETE:
             codes = {level: code for code, level in enumerate(self.levels)}
-            found = [_code(codes, plain(value)) for value in entries.values()]
+            values = map(plain, entries.values())
+            found = [codes.get(one, np.nan) if is_hashable(one) else np.nan for one in values]
             out[~entries.missing] = found
         elif len(entries.observed):
             measured = values_of(entries)
-            time = self.kind in ("date", "duration")
-            fitting = (self.kind,) if time else ("number", "integer", "boolean")
+            fitting = (self.kind,) if self.kind in TIMES else ("number", "integer", "boolean")
             if measured.kind not in fitting:
-                before = f"{self.kind}s" if time else "numbers"
+                before = f"{fitting[0]}s"
                 raise ValueError(
                     f"column {self.name!r} had {before} in fit and now "
                     f"{_unfitting(entries, measured.kind, fitting)}: give {before}, or fit again"
@@ -109,32 +112,17 @@ class Feature:
             )
         return out
 
-    def rounded(self, values: np.ndarray) -> np.ndarray:
-        """Return numbers that the column may hold."""
-        return values if not self.step else np.rint(values / self.step) * self.step
-
     def objects(self, values: np.ndarray) -> list[Any]:
         """Return what numbers stand for: levels, numbers, or times in microseconds."""
         if self.kind in DISCRETE:
             return [self.levels[int(code)] for code in values]
         if self.kind == "constant":
             return [self.levels[0]] * len(values)
-        found = self.rounded(values).tolist()
+        found = (np.rint(values / self.step) * self.step if self.step else values).tolist()
         if self.bounds:
             least, most = self.bounds
             return [min(max(int(one), least), most) for one in found]
-        return [int(one) for one in found] if self.kind in ("date", "duration") else list(found)
-
-    @property
-    def decimals(self) -> int | None:
-        """Digits after the point of a column of decimals; None: any number of them."""
-        return round(-np.log10(self.step)) if self.step else None
-
-    @property
-    def needs_frame(self) -> bool:
-        """Whether an array of numbers cannot hold the column."""
-        numbers = all(isinstance(level, int | float) for level in self.levels)
-        return self.kind in ("date", "duration") or not numbers
+        return [int(one) for one in found] if self.kind in TIMES else list(found)
 
 
 def feature_of(entries: Entries, wanted: str | None = None) -> Feature:
@@ -145,22 +133,18 @@ def feature_of(entries: Entries, wanted: str | None = None) -> Feature:
     if wanted == "skip":
         return Feature(name, "skip", reason=AS_ASKED)
     measured = values_of(entries)
-    kind = wanted
-    if kind is None:
-        kind, reason = _automatic(entries, measured)
-        if kind == "skip":
-            return Feature(name, "skip", reason=reason)
+    kind, reason = (wanted, "") if wanted else _automatic(entries, measured)
+    if kind == "skip":
+        return Feature(name, "skip", reason=reason)
     _check_wanted(entries, measured, kind)
     if measured.n_distinct == 1:
         level = plain(entries.values()[0])
-        if measured.kind in ("date", "duration"):  # the type of the column makes them one again
+        if measured.kind in TIMES:  # the type of the column makes them one again
             level = int(measured.numbers[0])
-        is_text = isinstance(level, str | bytes)
-        entry = "text" if is_text else kind
-        return Feature(name, "constant", (level,), entries=entry, type=entries.type)
+        held = "text" if isinstance(level, str | bytes) else kind
+        return Feature(name, "constant", (level,), entries=held, type=entries.type)
     if kind in DISCRETE:
-        levels = _levels(entries, kind)
-        return Feature(name, kind, levels, entries=kind, type=entries.type)
+        return Feature(name, kind, _levels(entries, kind), entries=kind, type=entries.type)
     if len(np.unique(measured.numbers)) == 1:
         return Feature(name, "skip", reason="whole numbers beyond 2**53")
     step = _step(kind, measured.numbers, entries)
@@ -173,13 +157,12 @@ def feature_of(entries: Entries, wanted: str | None = None) -> Feature:
 
 def _check_wanted(entries: Entries, measured: Values, kind: str) -> None:
     """Raise an error where entries cannot be what feature_types says of them."""
-    may_be = TYPES_OF[measured.kind]
-    if measured.kind == "other" and not all(map(_is_category, entries.values())):
+    may_be, is_other = TYPES_OF[measured.kind], measured.kind == "other"
+    if is_other and not all(map(_is_category, entries.values())):
         may_be = ()
     if "boolean" in may_be and measured.n_distinct > 2:
         may_be = tuple(one for one in may_be if one != "boolean")
     if kind not in may_be:
-        is_other = measured.kind == "other"
         held = _described(entries.values()) if is_other else measured.kind
         values = f" with {measured.n_distinct} values" if kind == "boolean" else ""
         raise ValueError(
@@ -190,11 +173,7 @@ def _check_wanted(entries: Entries, measured: Values, kind: str) -> None:
 
 def _is_category(value: Any) -> bool:
     """Tell whether a value of no known kind can be told from others, and can be filled in."""
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return not isinstance(value, complex | np.complexfloating)
+    return is_hashable(value) and not isinstance(value, complex | np.complexfloating)
 
 
 def _described(values: list[Any]) -> str:
@@ -207,7 +186,7 @@ def _unfitting(entries: Entries, kind: str, fitting: tuple[str, ...]) -> str:
     if entries.kind is not None:
         return f"is a column of the type {kind}"
     values = entries.values()
-    wrong = [value for value in values if kind_of(value) not in fitting] or values
+    wrong = [value for value in values if of_objects([value])[0] not in fitting] or values
     # A file with one word in a column of numbers is read as text as a whole.
     worst = [value for value in wrong if isinstance(value, str) and not _reads_as_number(value)]
     shown = (worst if "number" in fitting else []) or wrong
@@ -220,13 +199,6 @@ def _reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _code(codes: dict[Any, int], level: Any) -> float:
-    try:
-        return codes.get(level, np.nan)
-    except TypeError:  # a list in a cell was no level
-        return np.nan
 
 
 def _automatic(entries: Entries, measured: Values) -> tuple[str, str]:
@@ -260,17 +232,14 @@ def _is_identifier(entries: Entries, measured: Values) -> bool:
 def _levels(entries: Entries, kind: str) -> tuple[Any, ...]:
     """Return the values of a discrete column; of a category the most frequent ones."""
     values = [plain(value) for value in entries.values()]
+    seen = set(values)
     if entries.levels is not None:  # those of the type, in its order, that occur
-        seen = set(values)
-        known = [plain(level) for level in entries.levels]
-        levels = [level for level in known if level in seen]
+        levels = [level for level in map(plain, entries.levels) if level in seen]
     else:
-        levels = _sorted(set(values))
+        levels = _sorted(seen)
     if kind == "ordered" or len(levels) <= MOST_LEVELS:
         return tuple(levels)
-    counts: dict[Any, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
+    counts = Counter(values)
     often = set(sorted(levels, key=lambda level: -counts[level])[:MOST_LEVELS])
     return tuple(level for level in levels if level in often)
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from polyspan.tables.encoding import Encoding, normalised
 from polyspan.tables.forests import N_TREES
-from polyspan.tables.learning import fit_table, trees_gain
+from polyspan.tables.learning import Learner, trees_gain
 from polyspan.tables.mixture_fill import Fill
 from polyspan.tables.mixture_sizes import choose_fill, sizes_to_try
 from polyspan.tables.model import Predicted, TableModel, drawn_levels
+from polyspan.tables.reading import Table
 
 #: Smaller tables are left to the subspaces.
 LEAST_ROWS = 20
 #: Most rows that are learned from: with trees, and without, where more would change little.
 MOST_ROWS, MOST_PLAIN_ROWS = 20_000, 5_000
-#: Bound on rows times columns³ for whole covariances, and on the same for the rows of EM.
-DENSE_WORK, EM_WORK = 2e8, 1.5e7
+#: Bound on rows times columns³ for whole covariances.
+DENSE_WORK = 2e8
 #: Up to so many columns whole covariances are always affordable.
 FEW_COLUMNS = 30
 #: Bound on the work of trees, about 45 seconds, and rows that they need at least.
@@ -46,8 +48,7 @@ class SubspaceModel:
 
     def predict(self, table: np.ndarray) -> list[Predicted]:
         """Return what is expected of the missing entries of every column."""
-        raw = self.encoding.raw(table)
-        filled, spread = self.fill.impute(raw), self.fill.standard_deviations(raw)
+        filled, spread = self.fill.predict(self.encoding.raw(table))
         out = []
         for j, column in enumerate(self.encoding.columns):
             rows = np.flatnonzero(np.isnan(table[:, j]))
@@ -56,8 +57,7 @@ class SubspaceModel:
                 out.append(Predicted(rows, filled[rows, one], spread[rows, one]))
                 continue
             scale = self.encoding.scaling.scale[column.block]
-            mean = self.encoding.scaling.mean[column.block]
-            standardised = (filled[rows, column.block] - mean) / scale
+            standardised = self.encoding.scaled(j, filled[rows, column.block])
             variance = np.maximum(spread[rows, column.block] / scale, 1e-3) ** 2
             found = self.encoding.from_standardised(j, standardised, variance)
             out.append(Predicted(rows, normalised(found), np.full(len(rows), np.nan)))
@@ -68,9 +68,8 @@ class SubspaceModel:
         out = table.copy()
         scaling = self.encoding.scaling
         scores = self.fill.draw_scores(self.encoding.raw(table), rng)
-        for j, (found, column) in enumerate(
-            zip(self.predict(table), self.encoding.columns, strict=True)
-        ):
+        for j, found in enumerate(self.predict(table)):
+            column = self.encoding.columns[j]
             one = column.start
             noise = scores[found.rows, one]
             if column.n_levels:
@@ -82,53 +81,33 @@ class SubspaceModel:
 
 
 def fit_model(
-    table: np.ndarray,
-    n_levels: Sequence[int],
-    ordered: Sequence[bool],
-    *,
-    n_subspaces: int | str,
-    subspace_dim: int | str,
-    n_fits: int,
-    method: str,
-    rng: np.random.RandomState,
-    tick: Callable[[], None],
+    options: Any, given: Table, rng: np.random.RandomState, tick: Callable[[], None]
 ) -> TableModel | SubspaceModel:
-    """Learn from a table without constant columns what fills it.
-
-    Parameters
-    ----------
-    table : ndarray of shape (n_samples, n_columns)
-        float64, NaN where missing; levels of discrete columns are 0, 1, ….
-    method : {"auto", "subspaces"}
-        "subspaces": without trees.
-    """
+    """Learn from a table what fills it; `options` are those of a `SubspaceImputer`."""
+    table, used = given.numbers, [given.features[j] for j in given.used]
+    n_levels, ordered = [len(one.levels) for one in used], [one.kind == "ordered" for one in used]
     encoding = Encoding.of(table, n_levels, ordered)
     usable = np.flatnonzero(~np.isnan(table).all(axis=1))
     n, q = len(usable), encoding.columns[-1].stop
-    given = n_subspaces != "auto" or subspace_dim != "auto"
+    n_subspaces, dim = options.n_subspaces, options.subspace_dim
     small = n < LEAST_ROWS or q < 2
-    if given or small or (q > FEW_COLUMNS and min(n, MOST_ROWS) * q**3 > DENSE_WORK):
-        raw = encoding.raw(table)
-        sizes = sizes_to_try(len(raw), q, n_subspaces, subspace_dim)
-        fill = choose_fill(encoding.scaling, raw, sizes, n_fits, rng)
+    wide = q > FEW_COLUMNS and min(n, MOST_ROWS) * q**3 > DENSE_WORK
+    if n_subspaces != "auto" or dim != "auto" or small or wide:
+        sizes = sizes_to_try(len(table), q, n_subspaces, dim)
+        fill = choose_fill(encoding.scaling, encoding.raw(table), sizes, options.n_fits, rng)
         return SubspaceModel(encoding, fill, np.full(len(encoding.columns), fill.error))
     tree_rows = affordable_tree_rows(min(n, MOST_ROWS), q, len(encoding.columns))
-    trees = method == "auto" and tree_rows >= min(n, LEAST_TREE_ROWS)
+    trees = options.method == "auto" and tree_rows >= min(n, LEAST_TREE_ROWS)
     # Rows in a random order, so that the first of them are a sample.
     order = rng.permutation(usable)
     if trees and tree_rows >= 2 * TRIED_ROWS:
         tried = _with_all_columns(table, order, 2 * TRIED_ROWS)
         # A generator of its own: where trees help, they are those of a fit without the trial.
-        own, most = copy.deepcopy(rng), _em_rows(TRIED_ROWS, q)
-        trees = trees_gain(table[tried], TRIED_ROWS, encoding, own, em_rows=most)
-    rows = tree_rows if trees else min(n, MOST_PLAIN_ROWS)
-    chosen = _with_all_columns(table, order, rows)
-    em_rows = _em_rows(len(chosen), q)
-    return fit_table(table[chosen], encoding, rng, em_rows=em_rows, trees=trees, tick=tick)
-
-
-def _em_rows(n_rows: int, n_encoded: int) -> int:
-    return int(min(n_rows, max(n_encoded * 20, EM_WORK / n_encoded**3)))
+        rows, others = table[tried[:TRIED_ROWS]], table[tried[TRIED_ROWS:]]
+        trees = trees_gain(rows, others, encoding, copy.deepcopy(rng))
+    n_rows = tree_rows if trees else min(n, MOST_PLAIN_ROWS)
+    chosen = _with_all_columns(table, order, n_rows)
+    return Learner(table[chosen], encoding, rng).fit(trees=trees, tick=tick)
 
 
 def affordable_tree_rows(n_rows: int, n_encoded: int, n_columns: int) -> int:

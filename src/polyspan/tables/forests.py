@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
 from polyspan.base.private_sklearn import plain_settings
+from polyspan.tables.components import Expected
 from polyspan.tables.encoding import Encoding
-from polyspan.tables.gaussian import Conditionals
 
 #: Standardised features and targets are rounded to these. Sums of targets are then exact, so that
 #: splits that are equally good are chosen alike, whatever the units of the table.
@@ -53,8 +53,9 @@ class Forest:
         cls, X: np.ndarray, targets: np.ndarray, n_trees: int, least_leaf: int, seed: int
     ) -> Forest:
         """Learn extremely randomised trees, which try all columns at each node."""
+        leaf = max(least_leaf, least_leaf * len(X) // FINE_ROWS)
         model = ExtraTreesRegressor(
-            n_trees, min_samples_leaf=least_leaf, max_features=1.0, random_state=seed
+            n_trees, min_samples_leaf=leaf, max_features=1.0, random_state=seed
         )
         targets = _on_grid(targets, TARGET_GRID)
         with plain_settings():
@@ -125,6 +126,13 @@ def features(
     return np.hstack([out, latents[:, column.block]])
 
 
+def _first_features(j: int, expected: Expected) -> np.ndarray:
+    """Return what the trees of column j see in the first round."""
+    encoding, linear, ranks = expected.encoding, expected.linear, expected.ranks
+    fills = linear.fills_without(encoding.columns[j].block)
+    return features(j, fills, linear.expected, ranks.expected, encoding)
+
+
 def round_one(
     forests: tuple[Forest, ...],
     fills: np.ndarray,
@@ -151,10 +159,8 @@ def round_one(
 
 
 def fit_second_stage(
-    encoding: Encoding,
     targets: list[np.ndarray],
-    linear: Conditionals,
-    scores: Conditionals,
+    expected: Expected,
     rng: np.random.RandomState,
     tick: Callable[[], None],
 ) -> tuple[SecondStage, list[np.ndarray]]:
@@ -164,28 +170,24 @@ def fit_second_stage(
     ----------
     targets : list of arrays of shape (n_samples, n_outputs)
         For each column; rows in which it is missing are not used.
-    linear, scores : Conditionals
-        What the Gaussians of the standardised columns and of their scores expect.
     """
-    observed = [linear.observed[:, column.start] for column in encoding.columns]
+    encoding, linear, ranks = expected.encoding, expected.linear, expected.ranks
+    observed = [np.flatnonzero(linear.observed[:, column.start]) for column in encoding.columns]
     first = []
-    for j, column in enumerate(encoding.columns):
-        rows = observed[j]
-        fills = linear.fills_without(column.block)
-        seen = features(j, fills, linear.expected, scores.expected, encoding)[rows]
-        leaf = _leaf(FIRST_LEAF, int(rows.sum()))
+    for j, rows in enumerate(observed):
+        seen = _first_features(j, expected)[rows]
         seed = rng.randint(2**31 - 1)
-        first.append(Forest.fit(seen, targets[j][rows], FIRST_TREES, leaf, seed))
+        first.append(Forest.fit(seen, targets[j][rows], FIRST_TREES, FIRST_LEAF, seed))
         tick()
     second, predictions = [], []
     for j, column in enumerate(encoding.columns):
         fills = linear.fills_without(column.block)
-        latents = scores.fills_without(column.block)
+        latents = ranks.fills_without(column.block)
         missing = ~linear.observed
         missing[:, column.block] = False  # it is the target: what is expected of it stays
         improved = round_one(tuple(first), fills, latents, encoding, missing)
-        seen = features(j, improved, linear.expected, scores.expected, encoding)
-        forest, found = _without_each_part(seen, targets[j], np.flatnonzero(observed[j]), rng)
+        seen = features(j, improved, linear.expected, ranks.expected, encoding)
+        forest, found = _without_each_part(seen, targets[j], observed[j], rng)
         second.append(forest)
         predictions.append(found)
         tick()
@@ -193,17 +195,11 @@ def fit_second_stage(
 
 
 def try_forest(
-    encoding: Encoding,
-    j: int,
-    targets: np.ndarray,
-    linear: Conditionals,
-    scores: Conditionals,
-    rng: np.random.RandomState,
+    j: int, targets: np.ndarray, expected: Expected, rng: np.random.RandomState
 ) -> np.ndarray:
     """Predict observed entries of column j by a single round of few trees without their rows."""
-    block = encoding.columns[j].block
-    seen = features(j, linear.fills_without(block), linear.expected, scores.expected, encoding)
-    rows = np.flatnonzero(linear.observed[:, block.start])
+    seen = _first_features(j, expected)
+    rows = np.flatnonzero(expected.linear.observed[:, expected.encoding.columns[j].start])
     return _without_each_part(seen, targets, rows, rng, TRIED_PARTS)[1]
 
 
@@ -221,12 +217,7 @@ def _without_each_part(
     forests = []
     for part in range(n_parts):
         others, own = rows[parts != part], rows[parts == part]
-        leaf = _leaf(PART_LEAF, len(others))
         seed = rng.randint(2**31 - 1)
-        forests.append(Forest.fit(seen[others], targets[others], PART_TREES, leaf, seed))
+        forests.append(Forest.fit(seen[others], targets[others], PART_TREES, PART_LEAF, seed))
         found[own] = forests[-1].predict(seen[own])
     return Forest.joined(forests), found
-
-
-def _leaf(least: int, n_rows: int) -> int:
-    return max(least, least * n_rows // FINE_ROWS)

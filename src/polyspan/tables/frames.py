@@ -11,11 +11,21 @@ from typing import Any
 import numpy as np
 
 from polyspan.base.optional import import_optional
-from polyspan.tables.columns import is_object, pandas_zone, shared_type, zone_of_objects
-from polyspan.tables.features import DISCRETE, Feature
+from polyspan.tables.columns import is_object, shared_type, zone_of_objects, zone_of_type
+from polyspan.tables.features import DISCRETE, TIMES, Feature
 
 #: Fractions are filled with those of denominators up to this.
 LARGEST_DENOMINATOR = 1000
+#: Letters of the types of pandas, and names of those of Polars, that can hold some entries.
+PANDAS_HOLDS = {"bool": "b", "number": "f", "integer": "fiu", "date": "M", "duration": "m"}
+POLARS_HOLDS = {
+    "bool": ("Boolean",),
+    "str": ("String", "Categorical"),
+    "date": ("Date", "Datetime"),
+    "duration": ("Duration",),
+}
+#: Methods of pandas that make times those of Python.
+AS_PYTHON = {"date": "date", "datetime": "to_pydatetime", "timedelta": "to_pytimedelta"}
 
 
 def is_frame(X: Any) -> bool:
@@ -40,16 +50,12 @@ def with_filled(
     values : list of arrays
         Numbers; levels of discrete columns as 0, 1, …
     """
-    filled = zip(columns_of_frame(X), features, rows, values, strict=True)
-    columns = [_filled(*one) if len(one[2]) else None for one in filled]
-    if is_pandas(X):
-        out = X.copy()
-        for j, column in enumerate(columns):
-            if column is not None:
-                out.isetitem(j, column)
-        return out
-    kept = zip(X.get_columns(), columns, strict=True)
-    return type(X)([old if new is None else new for old, new in kept])
+    out = X.copy() if is_pandas(X) else X.clone()
+    replace = out.isetitem if is_pandas(X) else out.replace_column
+    for j, (column, feature) in enumerate(zip(columns_of_frame(X), features, strict=True)):
+        if len(rows[j]):
+            replace(j, _filled(column, feature, rows[j], values[j]))
+    return out
 
 
 def columns_of_frame(X: Any) -> list[Any]:
@@ -65,13 +71,12 @@ def holds_numbers(column: Any) -> bool:
 
 def _filled(column: Any, feature: Feature, rows: np.ndarray, values: np.ndarray) -> Any:
     """Return a filled column; raise an error where its type cannot hold what is filled in."""
-    pandas = hasattr(column, "iloc")
     if feature.kind == "empty":
         if not holds_numbers(column):
             return column
         feature = Feature(feature.name, "constant", (0,), entries="integer")
     try:
-        fill = filled_pandas if pandas else filled_polars
+        fill = filled_pandas if hasattr(column, "iloc") else filled_polars
         return fill(column, feature, rows, values)
     except Exception as error:  # packages and their releases raise many types
         before = f", which was {feature.type.name} in fit," if feature.type.name else ""
@@ -84,37 +89,30 @@ def _filled(column: Any, feature: Feature, rows: np.ndarray, values: np.ndarray)
 
 def in_zones_of_fit(X: Any, features: Sequence[Feature]) -> Any:
     """Return a frame whose dates are in the time zones of `fit`: numbers are those of clocks."""
+    out = X.copy(deep=False) if is_pandas(X) else X.clone()
+    replace = out.isetitem if is_pandas(X) else out.replace_column
     for j, (column, feature) in enumerate(zip(columns_of_frame(X), features, strict=True)):
-        wanted = feature.type.zone
-        if is_pandas(X):
-            zone = pandas_zone(column.dtype)
-            if wanted and zone is not None and str(zone) != wanted:
-                X = X.copy(deep=False)
-                X.isetitem(j, column.dt.tz_convert(wanted))
-        elif wanted and getattr(column.dtype, "time_zone", None) not in (None, wanted):
-            X = X.with_columns(column.dt.convert_time_zone(wanted))
-    return X
+        wanted, zone = feature.type.zone, zone_of_type(column.dtype)
+        if wanted and zone is not None and str(zone) != wanted:
+            convert = column.dt.tz_convert if is_pandas(X) else column.dt.convert_time_zone
+            replace(j, convert(wanted))
+    return out
 
 
 def without_columns(X: Any, kept: np.ndarray) -> Any:
     """Return some columns of a frame."""
-    if is_pandas(X):
-        return X.iloc[:, np.flatnonzero(kept)]
-    return X.select([name for name, keep in zip(X.columns, kept, strict=True) if keep])
+    places = np.flatnonzero(kept).tolist()
+    return X.iloc[:, places] if is_pandas(X) else X[:, places]
 
 
 def with_indicators(X: Any, indicators: np.ndarray, names: Sequence[str]) -> Any:
     """Return a frame with columns that say where entries were missing."""
-    if is_pandas(X):
-        pandas = sys.modules["pandas"]
-        columns: Any = list(names)
-        if X.columns.nlevels > 1:
-            rest = ("",) * (X.columns.nlevels - 1)
-            columns = pandas.MultiIndex.from_tuples([(name, *rest) for name in names])
-        added = pandas.DataFrame(indicators, index=X.index, columns=columns)
-        return pandas.concat([X, added], axis=1)
-    series = sys.modules["polars"].Series
-    return X.with_columns([series(*one) for one in zip(names, indicators.T, strict=True)])
+    if not is_pandas(X):
+        return X.hstack(column_frame(X, names, indicators))
+    levels = X.columns.nlevels
+    columns = names if levels == 1 else [(name, *[""] * (levels - 1)) for name in names]
+    added = column_frame(X, columns, indicators)
+    return sys.modules["pandas"].concat([X, added], axis=1)
 
 
 def as_container(X: Any, container: str) -> Any:
@@ -140,10 +138,12 @@ def filled_pandas(column: Any, feature: Feature, rows: np.ndarray, values: np.nd
     found, dtype = feature.objects(values), column.dtype
     alone = len(rows) == len(column)
     if alone and not _pandas_can_hold(dtype, feature):
-        dtype = feature.type.pandas_dtype(feature.entries)
-        dtype = pandas.Series(found).dtype if dtype is None else dtype
+        dtype = feature.type.pandas_dtype(feature.entries) or pandas.Series(found).dtype
     if hasattr(dtype, "categories"):
-        dtype = _with_levels(dtype, feature, found)
+        known = list(dtype.categories)
+        levels = _with_levels(known, dtype.ordered, feature, found)
+        if levels != known:
+            dtype = pandas.CategoricalDtype(levels, ordered=dtype.ordered)
     observed = column[column.notna()] if is_object(dtype) and not alone else []
     cells = _pandas_cells(found, feature, dtype, observed)
     if alone:
@@ -158,77 +158,64 @@ def filled_polars(column: Any, feature: Feature, rows: np.ndarray, values: np.nd
     polars = sys.modules["polars"]
     found, dtype = feature.objects(values), column.dtype
     if len(rows) == len(column) and not _polars_can_hold(dtype, feature):
-        dtype = feature.type.polars_dtype(feature.entries)
-        dtype = polars.Series(found).dtype if dtype is None else dtype
-    elif type(dtype).__name__ == "Enum" and not set(found) <= set(dtype.categories):
-        wider = feature.type.categories
-        if _in_order(dtype.categories.to_list(), wider):
-            dtype = polars.Enum(list(wider))
+        dtype = feature.type.polars_dtype(feature.entries) or polars.Series(found).dtype
+    elif type(dtype).__name__ == "Enum":
+        dtype = polars.Enum(_with_levels(dtype.categories.to_list(), True, feature, found))
     new = _polars_cells(found, feature, dtype)
-    missing = np.zeros(len(column), dtype=bool)
-    missing[rows] = True
     order = np.zeros(len(column), dtype=np.int64)
     order[rows] = np.arange(len(rows))
+    observed = polars.Series(~np.isin(np.arange(len(column)), rows))
     old = column if dtype == column.dtype else column.cast(dtype)
-    return old.zip_with(polars.Series(~missing), new.gather(order).alias(column.name))
+    return old.zip_with(observed, new.gather(order).alias(column.name))
+
+
+def _held(feature: Feature) -> str:
+    """Return what a column has to hold: a kind of `NUMBERS`, or the name of the type of levels."""
+    if feature.entries not in DISCRETE and feature.entries != "text":
+        return feature.entries
+    numbers = all(type(level) in (int, float) for level in feature.levels)
+    return "integer" if numbers else shared_type(feature.levels)
 
 
 def _pandas_can_hold(dtype: Any, feature: Feature) -> bool:
     """Tell whether a column without any entry has a type for those that come."""
-    letter = getattr(dtype, "kind", "O")
+    letter, held = getattr(dtype, "kind", "O"), _held(feature)
     if hasattr(dtype, "categories"):
         return bool(feature.type.categories)
-    if feature.entries in DISCRETE or feature.entries == "text":
-        types = {type(level) for level in feature.levels}
-        text = sys.modules["pandas"].api.types.is_string_dtype(dtype) and not is_object(dtype)
-        numbers = types <= {int, float} and letter in "fiu"
-        return bool((types == {bool} and letter == "b") or (types == {str} and text) or numbers)
-    if letter == "M" and (pandas_zone(dtype) is None) != (not feature.type.zone):
+    if held == "str":
+        return sys.modules["pandas"].api.types.is_string_dtype(dtype) and not is_object(dtype)
+    if letter == "M" and (zone_of_type(dtype) is None) != (not feature.type.zone):
         return False  # the time in `fit` was that of a zone, and here it is not, or vice versa
-    return letter in {"number": "f", "integer": "fiu", "date": "M", "duration": "m"}.get(
-        feature.entries, ""
-    )
+    return letter in PANDAS_HOLDS.get(held, "")
 
 
 def _polars_can_hold(dtype: Any, feature: Feature) -> bool:
-    name = type(dtype).__name__
-    if feature.entries in DISCRETE or feature.entries == "text":
-        types = {type(level) for level in feature.levels}
-        text = name in ("String", "Categorical")
-        if name == "Enum":
-            text = set(feature.levels) <= set(dtype.categories)
-        numbers = types <= {int, float} and dtype.is_numeric()
-        return bool((types == {bool} and name == "Boolean") or (types == {str} and text) or numbers)
-    if feature.entries == "integer":
+    name, held = type(dtype).__name__, _held(feature)
+    if name == "Enum":
+        return held == "str" and set(feature.levels) <= set(dtype.categories)
+    if held == "integer":
         return bool(dtype.is_numeric())
-    return bool(
-        {"number": dtype.is_float() or dtype.is_decimal(), "date": name in ("Date", "Datetime"),
-         "duration": name == "Duration"}.get(feature.entries, False)
-    )  # fmt: skip
+    if held == "number":
+        return bool(dtype.is_float() or dtype.is_decimal())
+    return name in POLARS_HOLDS.get(held, ())
 
 
-def _with_levels(dtype: Any, feature: Feature, found: Sequence[Any]) -> Any:
-    """Return a type of categories with those that are filled in.
+def _with_levels(
+    known: list[Any], ordered: bool, feature: Feature, found: Sequence[Any]
+) -> list[Any]:
+    """Return the categories of a type with those that are filled in.
 
     Ordered ones are added only where `fit` knew the order of all of them.
     """
-    known = list(dtype.categories)
     new = [level for level in dict.fromkeys(found) if level not in set(known)]
-    pandas = sys.modules["pandas"]
-    if new and dtype.ordered and _in_order(known, feature.type.categories):
-        return pandas.CategoricalDtype(list(feature.type.categories), ordered=True)
-    if new and not dtype.ordered:
-        return pandas.CategoricalDtype([*known, *new])
-    return dtype
-
-
-def _in_order(some: Sequence[Any], levels: Sequence[Any]) -> bool:
-    """Tell whether all of some levels are among these, in the same order."""
-    return list(some) == [level for level in levels if level in set(some)]
+    wider = list(feature.type.categories)
+    if new and ordered and known == [level for level in wider if level in set(known)]:
+        return wider
+    return known if ordered else [*known, *new]
 
 
 def _pandas_cells(found: list[Any], feature: Feature, dtype: Any, observed: Any) -> Any:
-    if feature.entries in ("date", "duration"):
+    if feature.entries in TIMES:
         return _pandas_times(found, feature, dtype, observed)
     letter = getattr(dtype, "kind", "O")
     if is_object(dtype):
@@ -243,7 +230,7 @@ def _as_held(found: list[Any], name: str, feature: Feature) -> list[Any]:
     if feature.entries not in ("number", "integer") or feature.kind == "constant":
         return found
     if name == "Decimal":
-        return _decimals(found, feature.decimals)
+        return _decimals(found, round(-np.log10(feature.step)) if feature.step else None)
     if name == "Fraction":
         return [Fraction(one).limit_denominator(LARGEST_DENOMINATOR) for one in found]
     return [round(one) if name == "int" else float(one) for one in found]
@@ -257,28 +244,20 @@ def _decimals(found: list[Any], places: int | None) -> list[Decimal]:
 
 
 def _pandas_times(found: list[Any], feature: Feature, dtype: Any, observed: Any) -> Any:
-    pandas = sys.modules["pandas"]
-    name = shared_type(observed) or feature.type.holds if is_object(dtype) else ""
-    whole = np.asarray(found, dtype=np.int64)
-    if feature.entries == "duration":
-        times = pandas.Series(whole.astype("m8[us]"))
-        if not is_object(dtype):
-            return times.astype(dtype).array
-        return [one.to_pytimedelta() if name == "timedelta" else one for one in times]
-    moments = pandas.Series(whole.astype("M8[us]"))
+    letter = "m" if feature.entries == "duration" else "M"
+    times = sys.modules["pandas"].Series(np.asarray(found, dtype=np.int64).astype(f"{letter}8[us]"))
+    zone = feature.type.zone
     if not is_object(dtype):
-        own = pandas_zone(dtype)
+        own = zone_of_type(dtype)
         if own is not None:
-            zone = feature.type.zone
             there = own if zone in ("", str(own)) else zone
-            moments = _localised(moments, there).dt.tz_convert(own)
-        return moments.astype(dtype).array
-    zone = zone_of_objects(observed) or feature.type.zone
+            times = _localised(times, there).dt.tz_convert(own)
+        return times.astype(dtype).array
+    name = shared_type(observed) or feature.type.holds
+    zone = zone_of_objects(observed) or zone
     if zone and name != "date":
-        moments = _localised(moments, zone)
-    if name == "date":
-        return [one.date() for one in moments]
-    return [one.to_pydatetime() if name == "datetime" else one for one in moments]
+        times = _localised(times, zone)
+    return [getattr(one, AS_PYTHON[name])() if name in AS_PYTHON else one for one in times]
 
 
 def _localised(moments: Any, zone: Any) -> Any:
@@ -289,10 +268,10 @@ def _localised(moments: Any, zone: Any) -> Any:
 
 def _polars_cells(found: list[Any], feature: Feature, dtype: Any) -> Any:
     polars = sys.modules["polars"]
-    if feature.entries in ("date", "duration") and dtype.is_temporal():
+    if feature.entries in TIMES and dtype.is_temporal():
         base = polars.Datetime("us") if feature.entries == "date" else polars.Duration("us")
         new = polars.Series(found, dtype=polars.Int64).cast(base)
-        zone = getattr(dtype, "time_zone", None)
+        zone = zone_of_type(dtype)
         if zone is not None:
             new = _polars_localised(new, feature.type.zone or zone).dt.convert_time_zone(zone)
         return new.cast(dtype)

@@ -41,28 +41,12 @@ class Masks:
     """Boolean, (n_masks, n_columns)."""
     which: np.ndarray
     """(n_rows,)."""
-    order: np.ndarray
-    """Rows in the order of their masks."""
-    ends: np.ndarray
-    """(n_masks + 1,): where the rows of each mask begin in that order."""
 
     @classmethod
     def of(cls, observed: np.ndarray) -> Masks:
         """Find rows with equal masks."""
         _, first, which = np.unique(mask_keys(observed), return_index=True, return_inverse=True)
-        which = which.ravel()
-        order = np.argsort(which, kind="stable")
-        ends = np.searchsorted(which[order], np.arange(len(first) + 1))
-        return cls(observed[first], which, order, ends)
-
-    def chunks(self) -> list[tuple[slice, np.ndarray]]:
-        """Return slices of the masks, whose matrices fit into memory, and the rows of each."""
-        n, q = self.masks.shape
-        size = max(1, CHUNK // (q * q))
-        return [
-            (slice(k, k + size), self.order[self.ends[k] : self.ends[min(k + size, n)]])
-            for k in range(0, n, size)
-        ]
+        return cls(observed[first], which.ravel())
 
 
 def precisions(covariance: np.ndarray, masks: np.ndarray) -> np.ndarray:
@@ -144,7 +128,13 @@ def em_step(
     spread = total * covariance - np.tensordot(mask_weights, gains, axes=1) @ covariance
     shift = weights @ filled / total
     scatter = (filled * weights[:, None]).T @ filled + spread - total * np.outer(shift, shift)
-    return Gaussian(mean + shift, _shrunk(scatter, total, towards, n_towards))
+    scatter = 0.5 * (scatter + scatter.T)
+    if towards is not None:
+        return Gaussian(mean + shift, (scatter + n_towards * towards) / (total + n_towards))
+    shrunk = scatter / (total + n_towards)
+    # The diagonal itself does not change.
+    np.fill_diagonal(shrunk, np.maximum(np.diagonal(scatter) / total, LEAST_VARIANCE))
+    return Gaussian(mean + shift, shrunk)
 
 
 def _uncorrelated(Z: np.ndarray, observed: np.ndarray, weights: np.ndarray) -> Gaussian:
@@ -152,18 +142,6 @@ def _uncorrelated(Z: np.ndarray, observed: np.ndarray, weights: np.ndarray) -> G
     mean = weights @ np.where(observed, Z, 0.0) / counts
     variances = weights @ np.where(observed, (Z - mean) ** 2, 0.0) / counts
     return Gaussian(mean, np.diag(np.maximum(variances, LEAST_VARIANCE)))
-
-
-def _shrunk(
-    scatter: np.ndarray, total: float, towards: np.ndarray | None, n_towards: float
-) -> np.ndarray:
-    scatter = 0.5 * (scatter + scatter.T)
-    if towards is not None:
-        return np.asarray((scatter + n_towards * towards) / (total + n_towards))
-    variances = np.maximum(np.diagonal(scatter) / total, LEAST_VARIANCE)
-    shrunk = scatter / (total + n_towards)
-    np.fill_diagonal(shrunk, variances)  # the diagonal itself does not change
-    return np.asarray(shrunk)
 
 
 @dataclass(frozen=True)
@@ -269,8 +247,10 @@ def conditional_draws(Z: np.ndarray, gaussian: Gaussian, normal: np.ndarray) -> 
     masks = Masks.of(observed)
     covariance = gaussian.covariance
     scores = np.zeros_like(normal)
-    for part, rows in masks.chunks():
-        some = masks.masks[part]
+    size = max(1, CHUNK // covariance.size)
+    for start in range(0, len(masks.masks), size):
+        some = masks.masks[start : start + size]
+        rows = np.flatnonzero(masks.which // size == start // size)
         gains = covariance @ precisions(covariance, some)
         left = covariance - gains @ covariance
         both = ~some[:, :, None] & ~some[:, None, :]
@@ -280,5 +260,5 @@ def conditional_draws(Z: np.ndarray, gaussian: Gaussian, normal: np.ndarray) -> 
         diagonal = np.arange(some.shape[1])
         correlations[:, diagonal, diagonal] = 1.0 + 1e-9
         roots = np.linalg.cholesky(correlations)
-        scores[rows] = row_products(roots, masks.which[rows] - part.start, normal[rows])
+        scores[rows] = row_products(roots, masks.which[rows] - start, normal[rows])
     return np.where(observed, 0.0, scores)

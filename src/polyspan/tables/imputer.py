@@ -162,22 +162,9 @@ class SubspaceImputer(ImputerResults):
                 marked = np.where(table.missing, np.nan, 0.0)
                 self.indicator_ = MissingIndicator(error_on_new=False).fit(marked)
             self._check_indicator_names()
-        used = [one for one in table.features if one.is_used]
         rng = check_random_state(self.random_state)
-        progress = FitProgress(self, X, y, 1, 2 * len(used) + 2)
-        self._model = None
-        if used:
-            self._model = fit_model(
-                table.numbers,
-                [len(one.levels) for one in used],
-                [one.kind == "ordered" for one in used],
-                n_subspaces=self.n_subspaces,
-                subspace_dim=self.subspace_dim,
-                n_fits=self.n_fits,
-                method=self.method,
-                rng=rng,
-                tick=progress.ticker(),
-            )
+        progress = FitProgress(self, X, y, 1, 2 * len(table.used) + 2)
+        self._model = fit_model(self, table, rng, progress.ticker()) if table.used else None
         self._store_sizes(table)
         if is_frame(X):
             _warn_about_skipped(table.features)
@@ -190,26 +177,21 @@ class SubspaceImputer(ImputerResults):
 
     def _check_indicator_names(self) -> None:
         """Raise an error where a column already has the name of one that is added."""
-        names = self.get_feature_names_out().tolist()
-        n_kept = int(self._kept.sum())
-        twice = sorted(set(names[:n_kept]) & set(names[n_kept:]))
-        if twice:
+        names, counts = np.unique(self.get_feature_names_out(), return_counts=True)
+        if (counts > 1).any():
             raise ValueError(
-                f"add_indicator adds columns that X has already: {first_ten(twice)}; rename or "
-                "drop those of X"
+                f"add_indicator adds columns that X has already: {first_ten(names[counts > 1])}; "
+                "rename or drop those of X"
             )
 
     def _store_sizes(self, table: Table) -> None:
         """Store errors and sizes; warn where the table is too small for given sizes."""
         names = [self._features[j].name for j in table.used]
         model = self._model
-        self.n_subspaces_, self.subspace_dim_ = 1, 0
-        self.column_errors_ = {}
-        if model is not None:
-            self.column_errors_ = dict(zip(names, model.errors.tolist(), strict=True))
-            self.n_subspaces_, self.subspace_dim_ = model.sizes
-        squares = [error**2 for error in self.column_errors_.values()]
-        self.held_out_error_ = float(np.sqrt(np.mean(squares))) if squares else 1.0
+        errors = [] if model is None else model.errors.tolist()
+        self.column_errors_ = dict(zip(names, errors, strict=True))
+        self.held_out_error_ = float(np.sqrt(np.mean(np.square(errors)))) if errors else 1.0
+        self.n_subspaces_, self.subspace_dim_ = (1, 0) if model is None else model.sizes
         for name in ("n_subspaces", "subspace_dim"):
             wanted, used = getattr(self, name), getattr(self, f"{name}_")
             if wanted != "auto" and used < wanted:
@@ -220,11 +202,10 @@ class SubspaceImputer(ImputerResults):
 
     def _warn_about_columns(self, table: Table) -> None:
         """Warn of columns that are filled no better than by their mean."""
-        holes = np.asarray(table.missing.any(axis=0))
         poor = [
-            repr(self._features[j].name)
-            for j in table.used
-            if holes[j] and self.column_errors_[self._features[j].name] >= NOT_BETTER
+            repr(name)
+            for j, (name, error) in zip(table.used, self.column_errors_.items(), strict=True)
+            if error >= NOT_BETTER and table.missing[:, j].any()
         ]
         if poor and isinstance(self._model, TableModel):
             warn_user(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.data.missing import Group
 from polyspan.mixture._solve.gaussians import (
     Gaussians,
     Posterior,
@@ -77,19 +78,16 @@ class Fill:
     stretch: float = 1.0
     """Factor of the variances, which makes them match the errors of hidden entries."""
 
-    def impute(self, X: np.ndarray) -> np.ndarray:
-        """Fill the NaN of a table with values in the range of the column in `fit`."""
-        scaling = self.scaling
-        expected = self._mean_prediction(scaling.standardise(X)) * self.slopes
-        filled = np.clip(expected * scaling.scale + scaling.mean, scaling.least, scaling.most)
-        return np.asarray(np.where(np.isnan(X), filled.astype(X.dtype), X))
+    def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what missing entries are expected to be, and their standard deviations.
 
-    def standard_deviations(self, X: np.ndarray) -> np.ndarray:
-        """Return the standard deviation of the missing entries, and 0 for observed ones."""
-        variance = self.stretch * self._variances(self.scaling.standardise(X))
-        varies = self.scaling.least < self.scaling.most
-        spread = np.sqrt(variance) * self.scaling.scale
-        return np.asarray(np.where(np.isnan(X) & varies, spread, 0.0))
+        They are in the range of the column in `fit`.
+        """
+        scaling, standardised = self.scaling, self.scaling.standardise(X)
+        expected = self._mean_prediction(standardised) * self.slopes
+        filled = np.clip(expected * scaling.scale + scaling.mean, scaling.least, scaling.most)
+        spread = np.sqrt(self.stretch * self._variances(standardised)) * scaling.scale
+        return filled, np.where(scaling.least < scaling.most, spread, 0.0)
 
     def draw_scores(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Draw the missing entries, minus their expectation and divided by their spread.
@@ -118,8 +116,7 @@ class Fill:
         """Return the mean of the predictions of all models, in standardised features."""
         if not self.models:
             return np.zeros_like(X)
-        found = (posterior_means(X, model.mean_, gaussians_of(model))[0] for model in self.models)
-        return np.asarray(sum(found) / len(self.models))
+        return np.asarray(sum(predict(model, X) for model in self.models) / len(self.models))
 
     def _variances(self, X: np.ndarray) -> np.ndarray:
         """Return the variance of every missing standardised entry, before calibration."""
@@ -127,13 +124,24 @@ class Fill:
         for model in self.models:
             gaussians = gaussians_of(model)
             total += per_row(X, model.mean_, gaussians, partial(_entry_variances, gaussians))[0]
-        if not self.models:
-            total += 1.0
         # The fraction 1 - slope of the prediction is replaced by the mean of the column, and so has
         # the variance of the column.
-        variance = total / max(1, len(self.models))
+        variance = total / len(self.models) if self.models else np.ones(X.shape)
         column_variance = (self.scaling.spread / self.scaling.scale) ** 2
         return np.asarray(self.slopes**2 * variance + (1.0 - self.slopes) ** 2 * column_variance)
+
+
+def predict(model: SubspaceMixture, X: np.ndarray) -> np.ndarray:
+    """Return the posterior means of standardised features."""
+    return np.asarray(posterior_means(X, model.mean_, gaussians_of(model))[0])
+
+
+def prior_variances(gaussians: Gaussians, group: Group, p: int) -> np.ndarray:
+    """Return the diagonal of W A⁻¹ Wᵀ of component p: the variances of entries without noise."""
+    W, covariances = gaussians.factors[p], posterior_covariances(group, gaussians, p)
+    n_pairs = W.shape[1] ** 2  # none where there are no directions
+    pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), n_pairs)
+    return np.asarray((pairs @ covariances.reshape(n_pairs, covariances.shape[2])).T)
 
 
 def _entry_variances(gaussians: Gaussians, posterior: Posterior) -> tuple[np.ndarray]:
@@ -143,12 +151,9 @@ def _entry_variances(gaussians: Gaussians, posterior: Posterior) -> tuple[np.nda
     responsibilities = soft_assign(posterior.joint)[0]
     first = np.zeros_like(posterior.values)
     second = np.zeros_like(first)
-    for p, W in enumerate(gaussians.factors):
-        mean = gaussians.means[p] + posterior.factors[p] @ gaussians.bases[p].T
-        covariances = posterior_covariances(posterior.group, gaussians, p)
-        n_pairs = W.shape[1] ** 2  # none where there are no directions
-        pairs = (W[:, :, None] * W[:, None, :]).reshape(len(W), n_pairs)
-        variances = (pairs @ covariances.reshape(n_pairs, covariances.shape[2])).T
+    for p, basis in enumerate(gaussians.bases):
+        mean = gaussians.means[p] + posterior.factors[p] @ basis.T
+        variances = prior_variances(gaussians, posterior.group, p)
         own = responsibilities[:, p : p + 1]
         first += own * mean
         second += own * (mean * mean + variances + gaussians.noise[p])

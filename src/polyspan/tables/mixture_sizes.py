@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -11,11 +12,11 @@ from polyspan.mixture._solve.em import run_em, run_sparse_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.masked import MaskedSamples
 from polyspan.mixture._solve.noise import Shrinkage
-from polyspan.mixture.fitted import fitted_attributes, gaussians_of, posterior_means
+from polyspan.mixture.fitted import fitted_attributes
 from polyspan.mixture.mixture import SubspaceMixture
 from polyspan.mixture.problem import Problem
 from polyspan.mixture.starts import annealed_start, fit_pooled
-from polyspan.tables.mixture_fill import Fill, Scaling
+from polyspan.tables.mixture_fill import Fill, Scaling, predict
 
 # Fraction of the observed entries that is hidden to compare sizes.
 HIDDEN_FRACTION = 0.1
@@ -54,15 +55,13 @@ def sizes_to_try(
     for number in numbers:
         if subspace_dim != "auto":
             dims = {min(int(subspace_dim), most)}
-        elif number > 1:
-            dims = {n_features // 5}
-        elif n_samples * most**3 <= MOST_WORK:
+        elif number == 1 and n_samples * most**3 <= MOST_WORK:
             # The whole covariance, which nearly dependent columns need, or a third of it.
             dims = {n_features // 3, most}
             if n_samples <= n_features:
                 dims |= {n_samples // 4}  # n samples determine fewer than n directions
-        elif many > 1:
-            dims = {n_features // 5}  # the pooled Gaussian of several subspaces, fitted anyway
+        elif number > 1 or many > 1:
+            dims = {n_features // 5}  # for one the pooled Gaussian of several, fitted anyway
         else:
             dims = {n_features // 8}
         if subspace_dim == "auto":
@@ -94,24 +93,21 @@ def choose_fill(
     hidden[:, (~np.isnan(table) & ~hidden).sum(axis=0) < 2] = False
     if not hidden.any():
         return column_means
-    trial = Trial(table, hidden, scaling.scale / scaling.spread, rng)
-    best: Candidate | None = None
+    trial = Trial(table, hidden, scaling, rng)
+    tried: list[Candidate] = []
     for number, dim in sizes:
         if number > 1:
-            found = trial.fit_mixtures(number, dim, n_fits, best.error if best else np.inf)
+            best = min((fill.error for fill, _ in tried), default=np.inf)
+            tried.append(trial.fit_mixtures(number, dim, n_fits, best))
         else:
             is_pool = any(other > 1 and dim == other_dim for other, other_dim in sizes)
-            found = trial.fit_single(dim, pooled=is_pool and X.size >= FLOAT64_ENTRIES)
-        if best is None or found.error < best.error:
-            best = found
-    assert best is not None
-    models = tuple(run.model() for run in best.runs)
-    tried = Fill(scaling, models, best.slopes, best.sizes, best.error)
-    stretch = tried.calibration(table, hidden)
+            tried.append(trial.fit_single(dim, pooled=is_pool and X.size >= FLOAT64_ENTRIES))
+    fill, runs = min(tried, key=lambda candidate: candidate[0].error)
+    stretch = fill.calibration(table, hidden)
     # Sparse steps need the masked form, even of a complete table.
-    problem = Problem.of(table, "shared", affine=True, masked=best.runs[0].sparse)
-    models = tuple(run.resume(problem).model() for run in best.runs)
-    return replace(tried, models=models, stretch=stretch)
+    problem = Problem.of(table, "shared", affine=True, masked=runs[0].sparse)
+    models = tuple(run.resume(problem).model() for run in runs)
+    return replace(fill, models=models, stretch=stretch)
 
 
 @dataclass(frozen=True)
@@ -135,11 +131,6 @@ class Run:
         model.__dict__.update(fitted_attributes(self.gaussians, self.problem.mean))
         model.n_features_in_ = m
         return model
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the posterior means of standardised features."""
-        model = self.model()
-        return np.asarray(posterior_means(X, model.mean_, gaussians_of(model))[0])
 
     def resume(self, problem: Problem) -> Run:
         """Continue learning on a problem with the same samples and more observed entries."""
@@ -166,16 +157,8 @@ class Run:
         return replace(self, gaussians=gaussians, likely=likely)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Number and dimension of subspaces, and how well they predict hidden entries."""
-
-    sizes: tuple[int, int]
-    slopes: np.ndarray
-    """As in `Fill`."""
-    error: float
-    """Root mean squared error of the hidden entries."""
-    runs: tuple[Run, ...]
+#: What fills a table with hidden entries, and the mixtures that it was learned by.
+Candidate = tuple[Fill, list[Run]]
 
 
 class Trial:
@@ -187,22 +170,25 @@ class Trial:
         Standardised, NaN where missing.
     hidden : ndarray of bool, of the same shape
         True for observed entries that the models do not see.
-    unit : ndarray of shape (n_features,)
-        Factor of the errors of each feature.
+    scaling : Scaling
+        By which X was standardised.
     """
 
     def __init__(
-        self, X: np.ndarray, hidden: np.ndarray, unit: np.ndarray, rng: np.random.RandomState
+        self, X: np.ndarray, hidden: np.ndarray, scaling: Scaling, rng: np.random.RandomState
     ) -> None:
-        self.truth, self.hidden, self.unit, self.rng = X * unit, hidden, unit, rng
+        self.hidden, self.scaling, self.rng = hidden, scaling, rng
+        self.unit = scaling.scale / scaling.spread  # so that errors count in spreads
+        self.truth = X * self.unit
         self.visible: np.ndarray = np.where(hidden, X.dtype.type(np.nan), X)
         self._problem = Problem.of(self.visible, "shared", affine=True)
-        self._pooled_runs: dict[int, Run] = {}
+        # One subspace fitted to all samples; it is learned at the first call.
+        self._pooled = cache(self._fit_pooled)
 
     def fit_single(self, dim: int, *, pooled: bool) -> Candidate:
         """Learn one subspace until EM converges; with `pooled`, take that of `_pooled` instead."""
         run = self._pooled(dim) if pooled else replace(self._fit_pooled(dim), sparse=False).learn(0)
-        return self._candidate((1, dim), (run,), run.predict(self.visible))
+        return self._candidate((1, dim), [run], predict(run.model(), self.visible))
 
     def fit_mixtures(self, number: int, dim: int, n_fits: int, best: float) -> Candidate:
         """Learn several subspaces `n_fits` times, or once if that is far above the best error."""
@@ -219,18 +205,12 @@ class Trial:
                     self._problem, single, number, shrinkage, self.rng, steps=steps, hottest=0.1
                 )
             runs.append(replace(pooled, gaussians=start).learn(SPARSE_STEPS))
-            total += runs[-1].predict(self.visible)
+            total += predict(runs[-1].model(), self.visible)
             if k == 0 or k == n_fits - 1:
-                candidate = self._candidate((number, dim), tuple(runs), total / (k + 1))
-            if candidate.error > GIVE_UP_RATIO * best:
+                candidate = self._candidate((number, dim), runs, total / (k + 1))
+            if candidate[0].error > GIVE_UP_RATIO * best:
                 break
         return candidate
-
-    def _pooled(self, dim: int) -> Run:
-        """Return one subspace fitted to all samples; it is learned at the first call."""
-        if dim not in self._pooled_runs:
-            self._pooled_runs[dim] = self._fit_pooled(dim)
-        return self._pooled_runs[dim]
 
     def _fit_pooled(self, dim: int) -> Run:
         n, m = self.visible.shape
@@ -239,10 +219,11 @@ class Trial:
         return Run(self._problem, single, single)
 
     def _candidate(
-        self, sizes: tuple[int, int], runs: tuple[Run, ...], predicted: np.ndarray
+        self, sizes: tuple[int, int], runs: list[Run], predicted: np.ndarray
     ) -> Candidate:
         slopes, error = fit_slopes(predicted * self.unit, self.truth, self.hidden)
-        return Candidate(sizes, slopes, error, runs)
+        models = tuple(run.model() for run in runs)
+        return Fill(self.scaling, models, slopes, sizes, error), list(runs)
 
 
 def fit_slopes(

@@ -115,10 +115,8 @@ def pool_estimates(
         check_scalar(complete_df, "complete_df", Real, min_val=0.0, include_boundaries="neither")
     m = len(q)
     deviations = q - q.mean(axis=0)
-    if u.ndim == 3:
-        between = deviations.T @ deviations / (m - 1)
-    else:
-        between = (deviations * deviations).sum(axis=0) / (m - 1)
+    squares = deviations.T @ deviations if u.ndim == 3 else (deviations * deviations).sum(axis=0)
+    between = squares / (m - 1)
     within = u.mean(axis=0)
     total = within + (1.0 + 1.0 / m) * between
     own, added = _diagonal(total), (1.0 + 1.0 / m) * _diagonal(between)
@@ -126,10 +124,9 @@ def pool_estimates(
     df = _degrees_of_freedom(share, m, complete_df)
     # Rubin's (r + 2 / (df + 3)) / (r + 1), where r is added over within: r / (r + 1) is the share.
     missing = share + (1.0 - share) * 2.0 / (df + 3.0)
-    return PooledEstimate(
-        _plain(q.mean(axis=0)), _plain(np.sqrt(own)), _plain(df), _plain(within), _plain(between),
-        _plain(total), _plain(missing), m,
-    )  # fmt: skip
+    arrays = (q.mean(axis=0), np.sqrt(own), df, within, between, total, missing)
+    values = [*map(_plain, arrays), m]
+    return PooledEstimate(*values)
 
 
 def _degrees_of_freedom(share: np.ndarray, m: int, complete_df: float | None) -> np.ndarray:

@@ -22,18 +22,9 @@ from polyspan.base.private_sklearn import (
     plain_settings,
 )
 from polyspan.base.progress import progress_bar
+from polyspan.tables import frames
 from polyspan.tables.features import AS_ASKED, DISCRETE, Feature
 from polyspan.tables.filling import SubspaceModel
-from polyspan.tables.frames import (
-    as_container,
-    column_frame,
-    columns_of_frame,
-    holds_numbers,
-    is_frame,
-    with_filled,
-    with_indicators,
-    without_columns,
-)
 from polyspan.tables.model import TableModel
 from polyspan.tables.reading import Table, read_table
 from polyspan.tables.summary import summary
@@ -67,11 +58,10 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             index and the categories of X; an array for an array. Columns that `fit` took for row
             numbers or free text are passed through, and a warning counts what stays missing there.
         """
-        check_is_fitted(self)
         table = read_table(self, X, reset=False)
         warn_about_entries(X, table, keep_empty=self.keep_empty_features)
         numbers = table.numbers.copy()
-        if self._model is not None and table.unfilled.any():
+        if self._model is not None and table.has_holes:
             for j, found in enumerate(self._model.predict(table.numbers)):
                 best = found.values if found.values.ndim == 1 else np.argmax(found.values, axis=1)
                 numbers[found.rows, j] = best
@@ -97,7 +87,6 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         list of ndarrays or frames
             The `n_draws` filled tables, each as `transform` returns it.
         """
-        check_is_fitted(self)
         check_parameters(
             "SubspaceImputer.sample_imputations",
             n_draws=(n_draws, [Interval(Integral, 1, None, closed="left")]),
@@ -110,10 +99,9 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         with progress_bar(False, n_draws, "sample_imputations") as advance:
             for _ in range(n_draws):
                 numbers = table.numbers
-                if self._model is not None and table.unfilled.any():
+                if self._model is not None and table.has_holes:
                     numbers = self._model.draw(table.numbers, rng)
-                out = self._finished(X, table, numbers)
-                found.append(self._in_output(X, out, self.get_feature_names_out()))
+                found.append(self._finished(X, table, numbers))
                 advance()
         return found
 
@@ -133,20 +121,16 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             were constant in `fit`; NaN for columns without numbers or that were never observed.
             The columns are those of X, whatever `transform` drops or adds.
         """
-        check_is_fitted(self)
         table = read_table(self, X, reset=False)
         out = np.where(table.missing, np.nan, 0.0)
         if self._model is not None:
-            places = table.used
-            for j, found in zip(places, self._model.predict(table.numbers), strict=True):
+            for j, found in zip(table.used, self._model.predict(table.numbers), strict=True):
                 out[found.rows, j] = np.where(table.missing[found.rows, j], found.spread, 0.0)
-        for j, one in enumerate(self._features):
-            if one.kind == "constant":
-                out[:, j] = 0.0
-        if is_frame(X):
-            out = column_frame(X, X.columns, out)
+        out[:, [one.kind == "constant" for one in self._features]] = 0.0
+        if table.array is None:
+            out = frames.column_frame(X, X.columns, out)
         else:
-            out = out.astype(table.dtype, copy=False)
+            out = out.astype(table.array.dtype, copy=False)
         return self._in_output(X, out, check_feature_names_in(self, None))
 
     def impute_proba(self, X: Any) -> dict[Any, Any]:
@@ -166,7 +150,6 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             those that are predicted has NaN: it is new, or not among the 30 most frequent. Columns
             that were constant in `fit` are left out.
         """
-        check_is_fitted(self)
         table = read_table(self, X, reset=False)
         out = {}
         found = self._model.predict(table.numbers) if self._model is not None else []
@@ -178,8 +161,8 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             values[found[place].rows] = found[place].values
             unseen = np.isnan(table.numbers[:, place]) & ~table.missing[:, j]
             values[unseen] = np.nan
-            if is_frame(X):
-                values = self._in_output(X, column_frame(X, feature.levels, values))
+            if frames.is_frame(X):
+                values = self._in_output(X, frames.column_frame(X, feature.levels, values))
             out[feature.name] = values
         return out
 
@@ -211,31 +194,32 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
         )
 
     def _finished(self, X: Any, table: Table, numbers: np.ndarray) -> Any:
-        """Return X with its missing entries filled by numbers, in its own form."""
+        """Return X with its missing entries filled by numbers, in its own form or as was asked."""
         rows, values = table.fills(numbers)
+        names = self.get_feature_names_out()
         indicators = None
         if self.indicator_ is not None:
             with plain_settings():
                 indicators = self.indicator_.transform(np.where(table.missing, np.nan, 0.0))
-        if is_frame(X):
-            out = without_columns(with_filled(X, self._features, rows, values), self._kept)
+        if table.array is None:
+            out = frames.with_filled(X, self._features, rows, values)
+            out = frames.without_columns(out, self._kept)
             if indicators is not None:
-                names = self.get_feature_names_out()[int(self._kept.sum()) :].tolist()
-                out = with_indicators(out, indicators, names)
-            return as_container(out, get_output_config("transform", self)["dense"])
-        assert table.array is not None
+                added = names[int(self._kept.sum()) :].tolist()
+                out = frames.with_indicators(out, indicators, added)
+            return self._in_output(X, out)
         out = np.array(table.array)
-        for j, (where, new) in enumerate(zip(rows, values, strict=True)):
-            out[where, j] = new
+        for j, one in enumerate(self._features):
+            out[rows[j], j] = np.array(one.objects(values[j]), dtype=np.float64)
         out = out[:, self._kept]
         if indicators is not None:
             out = np.hstack([out, indicators.astype(out.dtype)])
-        return out
+        return self._in_output(X, out, names)
 
     def _in_output(self, X: Any, out: Any, names: Any = None) -> Any:
         """Return a result in the container that `set_output` asks for; an array has these names."""
-        if is_frame(out):
-            return as_container(out, get_output_config("transform", self)["dense"])
+        if frames.is_frame(out):
+            return frames.as_container(out, get_output_config("transform", self)["dense"])
         return in_container(out, X, self, names)
 
 
@@ -275,5 +259,5 @@ def warn_about_entries(X: Any, table: Table, *, keep_empty: bool) -> None:
 def _stays_missing(X: Any, j: int, feature: Feature) -> bool:
     """Tell whether nothing is filled into a column, without the user having said so."""
     if feature.kind == "empty":
-        return is_frame(X) and not holds_numbers(columns_of_frame(X)[j])
+        return frames.is_frame(X) and not frames.holds_numbers(frames.columns_of_frame(X)[j])
     return feature.kind == "skip" and feature.reason != AS_ASKED

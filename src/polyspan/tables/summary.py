@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan.base.checks import first_ten
 from polyspan.summaries import Summary, counted
+from polyspan.tables.filling import SubspaceModel
 from polyspan.tables.model import TableModel
 
 if TYPE_CHECKING:
@@ -73,25 +74,20 @@ def _facts(imputer: Any, names: list[str], errors: np.ndarray) -> Iterator[tuple
     if imputer._model is None or not len(predicted):
         yield "Filled by", "nothing, since no column varies"
         return
-    yield "Filled by", _how(imputer)
-    error = imputer.held_out_error_
-    yield (
-        "How sure",
-        f"on entries that were hidden the error is {error:.2f} of that of the mean, or of the "
-        "frequencies",
-    )
+    yield "Filled by", _how(imputer._model)
+    error = f"the error is {imputer.held_out_error_:.2f} of that of the mean, or of the frequencies"
+    yield "How sure", f"on entries that were hidden {error}"
     order = predicted[np.argsort(errors[predicted], kind="stable")]
     if len(order) > 1 and errors[order[0]] < errors[order[-1]]:
-        for name, j in (("Filled best", order[0]), ("Filled worst", order[-1])):
-            yield name, f"{names[j]} (error {errors[j]:.2f})"
+        yield "Filled best", f"{names[order[0]]} (error {errors[order[0]]:.2f})"
+        yield "Filled worst", f"{names[order[-1]]} (error {errors[order[-1]]:.2f})"
     left = [name for name, one in zip(names, imputer._features, strict=True) if not one.is_used]
     if left:
         yield "Not predicted", first_ten(left)
 
 
-def _how(imputer: Any) -> str:
+def _how(model: TableModel | SubspaceModel) -> str:
     """Say what fills the table."""
-    model = imputer._model
     if not isinstance(model, TableModel):
         n, dim = model.sizes
         return f"{counted(n, 'subspace')} of dimension {dim}"
