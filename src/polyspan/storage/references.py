@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from polyspan.storage.saved_types import nodes_of
@@ -17,64 +18,44 @@ def check_references(tree: Any, lengths: Mapping[str, int], size: int) -> None:
     """Refuse a tree that becomes larger in memory than it is in its file, of so many bytes.
 
     skops writes an object out wherever it occurs, under one id, and loads the first of these. So a
-    chain of lists, each with the one before and a stub with its id, would double at each step. And
-    an array is read once, under the id that it was saved with: many ids read it many times.
+    chain of lists, each with the one before and a stub with its id, would double at each step: what
+    has one id must be the same everywhere. And an array is read once, under the id that it was
+    saved with: many ids read it many times.
 
     Parameters
     ----------
     lengths : mapping
         Lengths of the members with arrays.
     """
+    _check_contents(tree, lengths, {})
     nodes = list(nodes_of(tree))
-    by_id: dict[Any, list[dict[str, Any]]] = {}
-    for node in nodes:
-        by_id.setdefault(_id(node), []).append(node)
-    n_nodes, named = _extent(tree, by_id, lengths)
-    if n_nodes > len(nodes):
-        raise StructureError("objects in it hold each other again and again")
-    loaded = sum(max(_length(node, lengths) for node in same) for same in by_id.values())
+    named = sum(_length(node, lengths) for node in nodes)
+    by_id = {node.get("__id__") or ("without an id", id(node)): node for node in nodes}
+    loaded = sum(_length(node, lengths) for node in by_id.values())
     if loaded > sum(lengths.values()) or named > MOST_NAMED * size:
         raise StructureError("the same arrays are named in it again and again")
 
 
-def _extent(
-    tree: Any, by_id: Mapping[Any, list[dict[str, Any]]], lengths: Mapping[str, int]
-) -> tuple[int, int]:
-    """Return how many nodes, and bytes of arrays, a tree has, each as often as it is named.
+def _check_contents(part: Any, lengths: Mapping[str, int], known: dict[Any, bytes]) -> bytes:
+    """Return a checksum of a part, in which ids do not count, and of arrays only their length.
 
-    Of an object they are the largest of all nodes that have its id.
+    A generator has new ids and names of files wherever it occurs.
     """
-    known: dict[Any, tuple[int, int] | None] = {}
-
-    def extent(part: Any) -> tuple[int, int]:
-        if isinstance(part, list):
-            return total(part)
-        if not isinstance(part, dict):
-            return 0, 0
-        if "__loader__" not in part:
-            return total(part.values())
-        own = _id(part)
-        if own not in known:
-            known[own] = None  # as long as what is below is counted
-            below = [(*total(node.values()), _length(node, lengths)) for node in by_id[own]]
-            known[own] = (
-                1 + max(n_nodes for n_nodes, _, _ in below),
-                max(named + length for _, named, length in below),
-            )
-        found = known[own]
-        if found is None:
-            raise StructureError("an object in it holds itself")
-        return found
-
-    def total(parts: Iterable[Any]) -> tuple[int, int]:
-        found = [extent(part) for part in parts]
-        return sum(n_nodes for n_nodes, _ in found), sum(named for _, named in found)
-
-    return extent(tree)
-
-
-def _id(node: dict[str, Any]) -> Any:
-    return node.get("__id__") or ("without an id", id(node))
+    found = hashlib.sha256()
+    if isinstance(part, list):
+        found.update(b"[")
+        for one in part:
+            found.update(_check_contents(one, lengths, known))
+    elif isinstance(part, dict):
+        found.update(b"{")
+        for name, value in {**part, "__id__": None, "file": _length(part, lengths)}.items():
+            found.update(ascii(name).encode() + b":" + _check_contents(value, lengths, known))
+    else:
+        found.update(ascii(part).encode())
+    own = part.get("__id__") if isinstance(part, dict) else None
+    if own and known.setdefault(own, found.digest()) != found.digest():
+        raise StructureError("objects in it hold each other again and again, or one holds itself")
+    return found.digest()
 
 
 def _length(node: dict[str, Any], lengths: Mapping[str, int]) -> int:

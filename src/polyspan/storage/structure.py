@@ -58,18 +58,23 @@ class Shapes:
         for rule in self._checks[type(one)]:
             rule(one, self)
 
-    def part(self, name: str, one: Any, *kinds: type, **sizes: int) -> Shapes:
-        """Check an object inside, which must be of one of these types; return its sizes."""
+    def part(self, name: str, one: Any, *kinds: type, **sizes: Size) -> None:
+        """Check an object inside, which must be of one of these types.
+
+        Its sizes are numbers, or sizes of this object; None says that one is known only inside.
+        """
         if type(one) not in kinds:
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise StructureError(
                 f"{name} of {self.where} is a {type(one).__name__}, and must be a {wanted}"
             )
-        inside = Shapes(f"{self.where}.{name}", self._checks, **sizes)
+        known = {own: self[n] if isinstance(n, str) else n for own, n in sizes.items()}
+        given = {own: n for own, n in known.items() if n is not None}
+        inside = Shapes(f"{self.where}.{name}", self._checks, **given)
         inside.run(one)
-        return inside
+        self.sizes |= {own: inside[own] for own, n in known.items() if n is None}
 
-    def parts(self, name: str, some: Any, n: Size, kind: type, **sizes: int) -> None:
+    def parts(self, name: str, some: Any, n: Size, kind: type, **sizes: Size) -> None:
         """Check a tuple or list of objects of one type."""
         for k, one in enumerate(self.several(name, some, n)):
             self.part(f"{name}[{k}]", one, kind, **sizes)
@@ -104,6 +109,11 @@ class Shapes:
                 f"{name} of {self.where} has numbers from {low} to {high}, and may have {bounds}"
             )
 
+    def nonempty(self, name: str, array: Any) -> None:
+        """Check that an array has an entry."""
+        if not len(array):
+            raise StructureError(f"{name} of {self.where} is empty")
+
     def flags(self, name: str, array: Any, *shape: Size) -> None:
         """Check an array of booleans."""
         self._typed(name, array, "b", (1,))
@@ -120,8 +130,9 @@ class Shapes:
         if not isinstance(value, Real) or (least is not None and not float(value) >= least):
             raise StructureError(f"{name} of {self.where} is {_shown(value)}")
 
-    def whole(self, name: str, value: Any, least: int, most: int) -> None:
-        """Check a whole number between two others."""
+    def whole(self, name: str, value: Any, least: int | str, most: int | str) -> None:
+        """Check a whole number between two others, which may be sizes."""
+        least, most = (self[one] if isinstance(one, str) else one for one in (least, most))
         if not isinstance(value, Integral) or not least <= int(value) <= most:
             raise StructureError(
                 f"{name} of {self.where} is {_shown(value)}, and may be from {least} to {most}"
@@ -214,49 +225,8 @@ def _rule(check: Callable[..., Any]) -> Callable[..., Rule]:
     return rule
 
 
-floats, ints, flags, words = (
-    _rule(check) for check in (Shapes.floats, Shapes.ints, Shapes.flags, Shapes.words)
+floats, ints, flags, nonempty = (
+    _rule(check) for check in (Shapes.floats, Shapes.ints, Shapes.flags, Shapes.nonempty)
 )
-numbers, wholes, texts, several = (
-    _rule(check) for check in (Shapes.number, Shapes.whole, Shapes.text, Shapes.several)
-)
-
-
-def part(name: str, *kinds: type, optional: bool = False, gives: str = "", **sizes: str) -> Rule:
-    """Return the rule for an object inside.
-
-    Its sizes are those of the object around it, by their names there; `gives` names one that is
-    known only inside.
-    """
-
-    def checked(one: Any, see: Shapes) -> None:
-        value = getattr(one, name, None)
-        if value is None and optional:
-            return
-        known = {inner: see[outer] for inner, outer in sizes.items()}
-        inside = see.part(name, value, *kinds, **known)
-        if gives:
-            see.sizes[gives] = inside[gives]
-
-    return checked
-
-
-def parts(name: str, n: Size, kind: type, **sizes: str) -> Rule:
-    """Return the rule for a tuple or list of objects of one type."""
-
-    def checked(one: Any, see: Shapes) -> None:
-        known = {inner: see[outer] for inner, outer in sizes.items()}
-        see.parts(name, getattr(one, name, None), n, kind, **known)
-
-    return checked
-
-
-def nonempty(names: str) -> Rule:
-    """Return the rule for arrays that must have an entry."""
-
-    def checked(one: Any, see: Shapes) -> None:
-        for name in names.split():
-            if not len(getattr(one, name)):
-                raise StructureError(f"{name} of {see.where} is empty")
-
-    return checked
+numbers, wholes, texts = (_rule(check) for check in (Shapes.number, Shapes.whole, Shapes.text))
+several, part, parts = (_rule(check) for check in (Shapes.several, Shapes.part, Shapes.parts))
