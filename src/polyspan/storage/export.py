@@ -16,10 +16,7 @@ from polyspan.linear.prediction import UnionPrediction
 from polyspan.mixture.prediction import MixturePrediction
 from polyspan.storage.onnx_file import onnx_bytes
 
-__all__ = ["ENDINGS", "export_model"]
-
-#: Endings of files that `export_model` writes.
-ENDINGS = (".onnx",)
+__all__ = ["export_model"]
 
 EXPORTED = (
     "MiCUSaL, RobustMiCUSaL, AdaptiveMiCUSaL, SubspaceMixture, SubspaceClustering, and the "
@@ -80,7 +77,7 @@ def export_model(model: Any, path: str | Path, *, overwrite: bool = False) -> No
     True
     """
     ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
+    if ending != ".onnx":
         gone = "models are no longer written as Python source; " if ending == ".py" else ""
         raise ValueError(
             f"{path} ends in {ending!r}: {gone}export_model writes .onnx (ONNX), and save_model "

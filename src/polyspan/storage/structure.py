@@ -88,8 +88,7 @@ class Shapes:
 
     def floats(self, name: str, array: Any, *shape: Size, finite: bool = True) -> None:
         """Check an array of float32 or float64."""
-        self._typed(name, array, "f", (4, 8))
-        self._fit(name, array.shape, shape)
+        self._array(name, array, "f", (4, 8), shape)
         if finite and not np.isfinite(array).all():
             raise StructureError(f"{name} of {self.where} holds NaN or infinity")
 
@@ -97,8 +96,7 @@ class Shapes:
         self, name: str, array: Any, *shape: Size, least: int | None = None, below: Size = None
     ) -> None:
         """Check an array of indices: from `least` on, and below a size."""
-        self._typed(name, array, "i", (4, 8))
-        self._fit(name, array.shape, shape)
+        self._array(name, array, "i", (4, 8), shape)
         if not array.size:
             return
         most = self[below] if isinstance(below, str) else below
@@ -116,8 +114,7 @@ class Shapes:
 
     def flags(self, name: str, array: Any, *shape: Size) -> None:
         """Check an array of booleans."""
-        self._typed(name, array, "b", (1,))
-        self._fit(name, array.shape, shape)
+        self._array(name, array, "b", (1,), shape)
 
     def words(self, name: str, array: Any, *shape: Size) -> None:
         """Check an array of text, or of objects."""
@@ -153,28 +150,28 @@ class Shapes:
             raise StructureError(f"{self.where} lacks the array that says {size!r}")
         return self.sizes[size]
 
-    def _typed(self, name: str, array: Any, kind: str, sizes: tuple[int, ...]) -> None:
+    def _array(
+        self, name: str, array: Any, kind: str, n_bytes: tuple[int, ...], shape: tuple[Size, ...]
+    ) -> None:
         if not isinstance(array, np.ndarray):
             raise StructureError(f"{name} of {self.where} is a {type(array).__name__}, no array")
         dtype = array.dtype
-        if dtype.kind != kind or dtype.itemsize not in sizes or not dtype.isnative:
+        if dtype.kind != kind or dtype.itemsize not in n_bytes or not dtype.isnative:
             raise StructureError(f"{name} of {self.where} is an array of {dtype}")
+        self._fit(name, array.shape, shape)
 
     def _fit(self, name: str, found: tuple[int, ...], wanted: tuple[Size, ...]) -> None:
         """Compare a shape, and keep the sizes that it is the first to have."""
-        if len(found) == len(wanted):
-            for size, one in zip(wanted, found, strict=True):
-                if isinstance(size, str):
-                    self.sizes.setdefault(size, one)
-            known = [self.sizes[one] if isinstance(one, str) else one for one in wanted]
-            if all(one in (None, size) for one, size in zip(known, found, strict=True)):
-                return
-        else:
-            known = [None if isinstance(one, str) else one for one in wanted]
-        shown = ", ".join("any" if one is None else str(one) for one in known)
-        raise StructureError(
-            f"{name} of {self.where} has the shape {found}, which does not fit ({shown})"
-        )
+        fits = len(found) == len(wanted)
+        known = []
+        for size, one in zip(wanted, found, strict=False):
+            known.append(self.sizes.setdefault(size, one) if isinstance(size, str) else size)
+            fits = fits and known[-1] in (None, one)
+        if not fits:
+            shown = ", ".join("any" if one is None else str(one) for one in known)
+            raise StructureError(
+                f"{name} of {self.where} has the shape {found}, which does not fit ({shown})"
+            )
 
 
 def _shown(value: Any) -> str:
@@ -193,14 +190,10 @@ def check_estimator_parameters(model: Any) -> None:
     validate_parameter_constraints(constraints, given, caller_name=kind.__name__)
     for name, value in given.items():
         if isinstance(value, np.random.RandomState):
-            _check_generator(name, value)
-
-
-def _check_generator(name: str, generator: np.random.RandomState) -> None:
-    state: Any = generator.get_state(legacy=False)
-    place = state["state"]["pos"]
-    if not 0 <= place <= TWISTER_NUMBERS:
-        raise ValueError(f"{name} is at number {place} of {TWISTER_NUMBERS}")
+            state: Any = value.get_state(legacy=False)
+            place = state["state"]["pos"]
+            if not 0 <= place <= TWISTER_NUMBERS:
+                raise ValueError(f"{name} is at number {place} of {TWISTER_NUMBERS}")
 
 
 def hidden_names(one: Any, known: Sequence[str]) -> list[str]:
