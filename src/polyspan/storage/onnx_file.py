@@ -110,20 +110,17 @@ def onnx_bytes(model: Any, features: list[str] | None, steps: list[tuple[Any, ..
     shapes = {"labels": "int64[n_samples]", "log_density": f"{numbers}[n_samples]"}
     shown = [f"{shapes.get(one, f'{numbers}[n_samples, {count}]')} {one}" for one in outputs]
     body = "".join([_INVALID, scaling, _RESIDUALS.format(samples=samples), parts])
-    graph = onnx.parser.parse_graph(
+    exported = onnx.parser.parse_model(
+        f'<ir_version: {IR_VERSION}, opset_import: ["": {OPSET}], producer_name: "polyspan"> '
         f"{name} ({numbers}[n_samples, {m}] X) => ({', '.join(shown)}) {{ {body} }}"
     )
     arrays = {own: np.array(value, dtype, order="C") for own, value in constants.items()}
-    graph.initializer.extend(onnx.numpy_helper.from_array(arrays[own], own) for own in arrays)
-    version = polyspan.__version__
-    exported = onnx.helper.make_model(
-        graph,
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="polyspan",
-        producer_version=version,
-        doc_string=f"A {name} of polyspan {version}. X has samples as rows, which must be "
-        "complete: a row with NaN or an infinite entry has the label -1 and all else NaN.",
+    tensors = [onnx.numpy_helper.from_array(array, own) for own, array in arrays.items()]
+    exported.graph.initializer.extend(tensors)
+    exported.producer_version = polyspan.__version__
+    exported.doc_string = (
+        f"A {name} of polyspan {polyspan.__version__}. X has samples as rows, which must be "
+        "complete: a row with NaN or an infinite entry has the label -1 and all else NaN."
     )
     about = {"estimator": name} | ({} if features is None else {"features": json.dumps(features)})
     onnx.helper.set_model_props(exported, about)
