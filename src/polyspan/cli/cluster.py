@@ -87,7 +87,7 @@ def cluster(
         job.save(found, save_model)
     job.writers[output] = frame_writer(table.with_results(X, results, output), output)
     lines.append(f"{counted(len(X), 'row')} written to {output}")
-    job.finish(lines, output)
+    job.finish(lines)
 
 
 def _pipeline(clusters: int | None, seed: int, *, standardize: bool, unit_norm: bool) -> Any:

@@ -126,22 +126,21 @@ class Job:
 
             self.writers[path] = lambda file: file.write(model_bytes(model))
 
-    def finish(self, lines: Iterable[str], output: Path | None = None) -> None:
-        """Write all files, and then say what was done, on the standard error where output is -."""
+    def finish(self, lines: Iterable[str]) -> None:
+        """Write all files, and then say what was done; on the standard error where one is -."""
+        shown = self.writers.pop(STANDARD, None)
         with ExitStack() as stack:
             # None gets its name before all of them are written.
             for path, write in self.writers.items():
-                if path == STANDARD:
-                    continue
                 stack.enter_context(writing(path))
                 part = stack.enter_context(atomic_write(path, overwrite=self.run.force))
                 with part.open("wb") as file:
                     write(file)
-            if STANDARD in self.writers:
+            if shown is not None:
                 with standard_output():
-                    self.writers[STANDARD](sys.stdout.buffer)
+                    shown(sys.stdout.buffer)
         if not self.run.quiet:
-            report(lines, aside=output == STANDARD)
+            report(lines, aside=shown is not None)
 
 
 def load_model(path: Path, kind: str, learned: Mapping[str, Any]) -> Any:

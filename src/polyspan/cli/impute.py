@@ -78,7 +78,7 @@ def impute(
     job.save(imputer, save_model)
     lines = [*str(imputer.summary()).splitlines(), "", _told(table.frame, filled[0], output)]
     lines += [f"{counted(len(X), 'row')} written to {path}" for path in outputs]
-    job.finish(lines, output)
+    job.finish(lines)
 
 
 def numbered(path: Path, k: int) -> Path:

@@ -63,7 +63,7 @@ def outliers(
         *str(detector.summary(X)).splitlines(),
         f"{counted(len(X), 'row')} written to {output}",
     ]
-    job.finish(lines, output)
+    job.finish(lines)
 
 
 def _results(detector: Any, X: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from polyspan.kernel.prediction import KernelUnion
 from polyspan.linear._solve.merging import Merge
 from polyspan.linear.streaming import Stream
 from polyspan.outliers.learning import Columns, Ensemble
-from polyspan.storage.parts import LAYOUT, check_features, spans
+from polyspan.storage.parts import LAYOUT, imputer_features, spans
 from polyspan.storage.structure import (
     Rule,
     Shapes,
@@ -133,10 +133,6 @@ def _kernel_kmeans(one: Any, see: Shapes) -> None:
         see.floats("_X_fit", one._X_fit, "samples", "features")
 
 
-def _features(one: Any, see: Shapes) -> None:
-    check_features(see, one._features, one._model)
-
-
 def _steps(one: Pipeline, see: Shapes) -> None:
     """Each step by itself: scikit-learn compares the number of features when data pass."""
     for name, step in one.steps:
@@ -226,7 +222,7 @@ OTHERS: dict[type, Sequence[Rule]] = {
         floats("_center", "used"),
         part("_ensemble", Ensemble, optional=True, used="used"),
     ),
-    tables.SubspaceImputer: (_features, _INDICATOR),
+    tables.SubspaceImputer: (imputer_features, _INDICATOR),
     baselines.KernelKMeans: (
         floats("_means", "samples", "subspaces"),
         floats("_mean_squares", "subspaces"),

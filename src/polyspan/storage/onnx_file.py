@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
-import polyspan
 from polyspan.base.arrays import to_numpy
 from polyspan.base.optional import import_optional
 from polyspan.mixture.prediction import MixturePrediction
@@ -117,9 +117,9 @@ def onnx_bytes(model: Any, features: list[str] | None, steps: list[tuple[Any, ..
     arrays = {own: np.array(value, dtype, order="C") for own, value in constants.items()}
     tensors = [onnx.numpy_helper.from_array(array, own) for own, array in arrays.items()]
     exported.graph.initializer.extend(tensors)
-    exported.producer_version = polyspan.__version__
+    exported.producer_version = _version()
     exported.doc_string = (
-        f"A {name} of polyspan {polyspan.__version__}. X has samples as rows, which must be "
+        f"A {name} of polyspan {_version()}. X has samples as rows, which must be "
         "complete: a row with NaN or an infinite entry has the label -1 and all else NaN."
     )
     about = {"estimator": name} | ({} if features is None else {"features": json.dumps(features)})
@@ -127,6 +127,13 @@ def onnx_bytes(model: Any, features: list[str] | None, steps: list[tuple[Any, ..
     onnx.checker.check_model(exported, full_check=True)
     content: bytes = exported.SerializeToString()
     return content
+
+
+def _version() -> str:
+    try:
+        return version("polyspan")
+    except PackageNotFoundError:  # pragma: no cover - run from a checkout that was never installed
+        return "0+unknown"
 
 
 def _scaling(steps: list[tuple[Any, ...]], dtype: Any) -> tuple[str, str, dict[str, Any]]:

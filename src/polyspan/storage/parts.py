@@ -34,6 +34,7 @@ from polyspan.storage.structure import (
     texts,
     wholes,
 )
+from polyspan.tables import SubspaceImputer
 from polyspan.tables.columns import ColumnType
 from polyspan.tables.components import Components
 from polyspan.tables.donors import Donors
@@ -169,10 +170,11 @@ def _feature(one: Feature, see: Shapes) -> None:
         see.whole("bounds", bound, -(2**64), 2**64)
 
 
-def check_features(see: Shapes, features: Any, model: Any) -> None:
+def imputer_features(one: SubspaceImputer, see: Shapes) -> None:
     """Check the columns of a table, and what fills those that are used."""
-    see.parts("_features", features, "features", Feature)
-    used = [one for one in features if one.is_used]
+    see.parts("_features", one._features, "features", Feature)
+    used = [feature for feature in one._features if feature.is_used]
+    model = one._model
     if model is None:
         return
     see.part("_model", model, TableModel, SubspaceModel, columns=len(used))

@@ -49,13 +49,15 @@ class Shapes:
 
     def run(self, one: Any) -> None:
         """Check an object of a known type."""
-        known = [field.name for field in fields(one)] if is_dataclass(one) else []
-        hidden = hidden_names(one, known)
-        if hidden:
-            raise StructureError(f"{self.where} hides {hidden[0]!r} of its class")
+        kind = type(one)
+        own = [field.name for field in fields(one)] if is_dataclass(one) else []
+        own += kind._get_param_names() if isinstance(one, BaseEstimator) else []
+        for name in vars(one):
+            if hasattr(kind, name) and name not in own:
+                raise StructureError(f"{self.where} hides {name!r} of its class")
         if isinstance(one, BaseEstimator):
             check_estimator_parameters(one)
-        for rule in self._checks[type(one)]:
+        for rule in self._checks[kind]:
             rule(one, self)
 
     def part(self, name: str, one: Any, *kinds: type, **sizes: Size) -> None:
@@ -194,13 +196,6 @@ def check_estimator_parameters(model: Any) -> None:
             place = state["state"]["pos"]
             if not 0 <= place <= TWISTER_NUMBERS:
                 raise ValueError(f"{name} is at number {place} of {TWISTER_NUMBERS}")
-
-
-def hidden_names(one: Any, known: Sequence[str]) -> list[str]:
-    """Return the names of the class that attributes of an object hide, but for parameters."""
-    kind = type(one)
-    parameters = kind._get_param_names() if hasattr(kind, "_get_param_names") else []
-    return [name for name in vars(one) if hasattr(kind, name) and name not in (*known, *parameters)]
 
 
 def _rule(check: Callable[..., Any]) -> Callable[..., Rule]:
