@@ -45,15 +45,13 @@ app = typer.Typer(
 )
 
 
-def command(
-    name: str, *, panel: str, epilog: str, words: Mapping[str, str]
-) -> Callable[[Function], Function]:
-    """Register a function as a command; its errors become a message and an exit code.
+def command(*, panel: str, epilog: str, words: Mapping[str, str]) -> Callable[[Function], Function]:
+    """Register a function as the command of its name.
+
+    Its errors become a message and an exit code.
 
     Parameters
     ----------
-    name : str
-        Name of the command, as typed after `polyspan`.
     panel : str
         Title of the panel on the help page.
     epilog : str
@@ -64,8 +62,8 @@ def command(
 
     def register(function: Function) -> Function:
         all_words = {"parse_dates": "--parse-dates", **words}
-        guarded = guard(with_bars(with_groups(function)), all_words)
-        app.command(name, rich_help_panel=panel, epilog=epilog)(guarded)
+        guarded = guard(prepared(function), all_words)
+        app.command(rich_help_panel=panel, epilog=epilog)(guarded)
         return function
 
     return register
@@ -88,22 +86,11 @@ def guard(function: Function, words: Mapping[str, str] | None = None) -> Functio
     return guarded  # type: ignore[return-value]
 
 
-def with_bars(function: Function) -> Function:
-    """Return the function with bars for its long work on a terminal, unless it is to be quiet."""
+def prepared(function: Function) -> Function:
+    """Return a function with an option for each field of the dataclasses that it takes.
 
-    @functools.wraps(function)
-    def watched(**options: Any) -> Any:
-        before = progress.ask(sys.stderr.isatty() and not options["quiet"])
-        try:
-            return function(**options)
-        finally:
-            progress.ask(before)
-
-    return watched  # type: ignore[return-value]
-
-
-def with_groups(function: Function) -> Function:
-    """Return a function with an option for each field of the dataclasses that it takes."""
+    It shows bars for its long work on a terminal, unless it is to be quiet.
+    """
     signature = inspect.signature(function, eval_str=True)
     given = signature.parameters.values()
     groups: dict[str, Any] = {
@@ -120,28 +107,26 @@ def with_groups(function: Function) -> Function:
 
     @functools.wraps(function)
     def gathered(**options: Any) -> Any:
+        before = progress.ask(sys.stderr.isatty() and not options["quiet"])
         for name, group in groups.items():
             options[name] = group(**{one.name: options.pop(one.name) for one in fields(group)})
-        return function(**options)
+        try:
+            return function(**options)
+        finally:
+            progress.ask(before)
 
     gathered.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return gathered  # type: ignore[return-value]
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+@app.callback(invoke_without_command=True)
+def options(
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Show the version, before or in place of a command."""
+    if show_version:
         report([f"polyspan {version('polyspan')}"])
         raise typer.Exit
-
-
-@app.callback()
-def options(
-    show_version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
-    ] = False,
-) -> None:
-    """Define the options that come before the command."""
 
 
 def run() -> None:

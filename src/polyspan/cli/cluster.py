@@ -40,12 +40,7 @@ Plot = Annotated[
 ]
 
 
-@command(
-    "cluster",
-    panel="Tables",
-    epilog="polyspan cluster table.csv -o labels.csv",
-    words=WORDS,
-)
+@command(panel="Tables", epilog="polyspan cluster table.csv -o labels.csv", words=WORDS)
 def cluster(
     data: options.Data,
     output: options.Output,
@@ -64,16 +59,16 @@ def cluster(
     are written to the output before label and confidence. A summary says how sure the result is.
     With --model every row gets the label of the nearest of the subspaces that were learned.
     """
-    files.check_table_job(data, output, model, save_model, force=run.force)
-    others = {"table": data, "model": model, "table of labels": output, "saved model": save_model}
-    files.check_output(plot, force=run.force, endings=FIGURES, others=others)
+    job = files.Job(run, {"table": data, "model": model})
+    job.check("table of labels", output, options.TABLES)
+    job.check("saved model", save_model)
+    job.check("figure", plot, FIGURES)
     if plot is not None:
         import_optional("matplotlib", "--plot")
 
     from polyspan.cli.tables import frame_writer, numbers_of, read_table
 
     table = read_table(data, reading)
-    writers: dict[Path, files.Writer] = {}
     lines: list[str] = []
     if model is not None:
         learned: dict[str, Any] = {"-L": clusters, "--standardize": standardize}
@@ -88,12 +83,11 @@ def cluster(
         lines = in_words_of_options(str(found[-1].summary()), WORDS).splitlines()
         if plot is not None:
             scaled = found[:-1].transform(X) if len(found) > 1 else X
-            writers[plot] = _figure_writer(found[-1], scaled, plot)
-        if save_model is not None:
-            writers[save_model] = files.model_writer(found)
-    writers[output] = frame_writer(table.with_results(X, results, output), output)
+            job.writers[plot] = _figure_writer(found[-1], scaled, plot)
+        job.save(found, save_model)
+    job.writers[output] = frame_writer(table.with_results(X, results, output), output)
     lines.append(f"{counted(len(X), 'row')} written to {output}")
-    files.finish(writers, lines, run, output)
+    job.finish(lines)
 
 
 def _pipeline(clusters: int | None, seed: int, *, standardize: bool, unit_norm: bool) -> Any:

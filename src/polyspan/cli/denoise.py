@@ -84,11 +84,6 @@ class Request:
     save_model: options.SaveModel = None
     jobs: options.Jobs = None
 
-    @property
-    def model_file(self) -> Path | None:
-        """The file that --model names."""
-        return Path(self.model) if self.model not in (None, "own") else None
-
     def check(self, photos: Sequence[Path]) -> None:
         """Raise an error where options do not go together; the library knows others."""
         if self.noise != "gaussian" and self.sigma is not None:
@@ -106,50 +101,51 @@ class Request:
             )
 
     def targets(
-        self, photos: Sequence[Path], output: Path | None, inputs: Mapping[str, Any], force: bool
-    ) -> list[Path]:
+        self,
+        photos: Sequence[Path],
+        output: Path | None,
+        inputs: Mapping[str, Any],
+        run: options.Run,
+    ) -> list[tuple[Path, files.Job]]:
         """Return the files to write, all checked before the work on the first begins."""
         if len(photos) > 1 and output is not None and not output.is_dir():
             raise CommandError(
                 f"-o {output}: {len(photos)} pictures need a folder that exists, or no -o"
             )
-        found: list[Path] = []
+        found: list[tuple[Path, files.Job]] = []
         for photo in photos:
-            target = pictures.target_of(photo, output, "denoised", force=force, others=inputs)
-            for other, before in zip(photos, found, strict=False):
+            job = files.Job(run, {"picture": photo, **inputs})
+            target = pictures.target_of(job, photo, output, "denoised")
+            for other, (before, _) in zip(photos, found, strict=False):
                 if same_file(target, before):
                     raise CommandError(f"{other} and {photo} would both be written to {target}")
             if self.stack and target.suffix.lower() not in options.TIFF:
                 raise CommandError(f"{target}: a stack needs a name in .tif or .tiff")
-            others = {"picture": photo, "denoised picture": target, **inputs}
-            files.check_output(self.std, force=force, endings=levels.MAPS, others=others)
-            others |= {"expected error": self.std}
-            files.check_output(self.save_model, force=force, others=others)
-            found.append(target)
+            job.check("expected error", self.std, levels.MAPS)
+            job.check("saved model", self.save_model)
+            found.append((target, job))
         return found
 
 
 @command(
-    "denoise",
-    panel="Pictures",
-    epilog="polyspan denoise photo.png -o out.png --preset best",
-    words=WORDS,
+    panel="Pictures", epilog="polyspan denoise photo.png -o out.png --preset best", words=WORDS
 )
 def denoise(
     photos: Photos, request: Request, run: options.Run, output: options.Target = None
 ) -> None:
     """Remove noise from pictures; its strength is estimated where --sigma is not given."""
-    sigma, file = levels.read_levels(request.sigma), request.model_file
+    sigma = levels.read_levels(request.sigma)
+    file = None if request.model in (None, "own") else Path(str(request.model))
     request.check(photos)
     inputs = {"map of sigma": sigma if isinstance(sigma, Path) else None, "model": file}
-    targets = request.targets(photos, output, inputs, run.force)
+    targets = request.targets(photos, output, inputs, run)
     model: Any = request.model
     if file is not None:
         model = files.load_model(file, "SubspaceMixture", {"--save-model": request.save_model})
     codes = []
-    for photo, target in zip(photos, targets, strict=True):
+    for photo, (target, job) in zip(photos, targets, strict=True):
         try:
-            _denoise(photo, target, request, run, sigma, model)
+            _denoise(photo, target, job, request, sigma, model)
         except Exception as error:
             if getattr(error, "code", None) == Code.CLOSED:
                 raise
@@ -162,7 +158,7 @@ def denoise(
 
 
 def _denoise(
-    photo: Path, target: Path, request: Request, run: options.Run, sigma: Any, model: Any
+    photo: Path, target: Path, job: files.Job, request: Request, sigma: Any, model: Any
 ) -> None:
     picture = (pictures.read_stack if request.stack else pictures.read_picture)(photo)
     pictures.check_ending(picture, target)
@@ -179,26 +175,26 @@ def _denoise(
             raise CommandError("--save-model needs one number as --sigma, or none")
         from polyspan.images.mixtures import learn_mixture
 
-        model = learn_mixture(pixels, found, request.preset, axis, run.seed)
+        model = learn_mixture(pixels, found, request.preset, axis, job.run.seed)
     made = polyspan.images.denoise_image(
         pixels, given, request.preset, axis, model=model, return_std=request.std is not None,
         noise=request.noise, gain=request.gain, offset=request.offset,
-        read_noise=request.read_noise, stack_axis=picture.stack_axis, random_state=run.seed,
+        read_noise=request.read_noise, stack_axis=picture.stack_axis, random_state=job.run.seed,
         n_jobs=request.jobs or -1,
     )  # fmt: skip
     # Counts are not divided by the largest level.
     scale = picture.max_level if request.noise == "poisson" else 1.0
     values = (made if request.std is None else made[0]) / scale
-    writers = {target: pictures.picture_writer(picture, values, target)}
+    job.writers[target] = pictures.picture_writer(picture, values, target)
     about = "noise" if found is None else f"noise of {levels.describe(found, picture)}"
     lines = [f"{about} removed: {target}"]
     if request.std is not None:
-        writers[request.std], line = levels.map_writer(made[1] / scale, picture, request.std)
+        job.writers[request.std], line = levels.map_writer(made[1] / scale, picture, request.std)
         lines.append(line)
     if request.save_model is not None:
-        writers[request.save_model] = files.model_writer(model)
+        job.save(model, request.save_model)
         lines.append(f"mixture of patches saved: {request.save_model}")
-    files.finish(writers, lines, run)
+    job.finish(lines)
 
 
 def _estimate(picture: pictures.Picture) -> float:

@@ -16,32 +16,34 @@ COLOURS = {"error": typer.colors.RED, "warning": typer.colors.YELLOW, "note": ty
 
 
 class Code(IntEnum):
-    """Exit codes, the same for all commands."""
+    """Exit codes, the same for all commands, and what they say."""
 
-    DATA = 1
-    USAGE = 2  # typer's own
-    UNREADABLE = 3
-    EXISTS = 4
-    UNWRITABLE = 5
-    SYSTEM = 6
-    BUG = 70
-    INTERRUPTED = 130
-    CLOSED = 141
+    meaning: str
+
+    def __new__(cls, value: int, meaning: str = "") -> Code:
+        """Keep the meaning beside the number."""
+        code = int.__new__(cls, value)
+        code._value_, code.meaning = value, meaning
+        return code
+
+    DATA = 1, "the data or the options do not fit (shape, sizes, missing entries)"
+    USAGE = 2, "an unknown command, option or value of one, or an option that is missing"
+    UNREADABLE = (
+        3,
+        "an input file is missing, damaged, of an unknown kind, no model, or may not be read",
+    )
+    EXISTS = 4, "the output exists already; --force replaces it"
+    UNWRITABLE = 5, "the output could not be written (full disk, no permission in its folder)"
+    SYSTEM = 6, "the system refused something else (a folder for temporary or compiled files)"
+    BUG = 70, "an error in polyspan itself; --debug shows where"
+    INTERRUPTED = 130, "interrupted with Ctrl-C"
+    CLOSED = 141, "whoever read the standard output has closed it"
     TERMINATED = 143
 
 
-EXPLAINED = {
+EXPLAINED: dict[int, str] = {
     0: "all went well",
-    Code.DATA: "the data or the options do not fit (shape, sizes, missing entries)",
-    Code.USAGE: "an unknown command, option or value of one, or an option that is missing",
-    Code.UNREADABLE: "an input file is missing, damaged, of an unknown kind, no model, or may not "
-    "be read",
-    Code.EXISTS: "the output exists already; --force replaces it",
-    Code.UNWRITABLE: "the output could not be written (full disk, no permission in its folder)",
-    Code.SYSTEM: "the system refused something else (a folder for temporary or compiled files)",
-    Code.BUG: "an error in polyspan itself; --debug shows where",
-    Code.INTERRUPTED: "interrupted with Ctrl-C",
-    Code.CLOSED: "whoever read the standard output has closed it",
+    **{code: code.meaning for code in Code if code.meaning},
 }
 
 

@@ -12,7 +12,7 @@ import polyspan
 from polyspan.base.files import atomic_write, check_target, same_file
 from polyspan.cli.console import report, standard_output
 from polyspan.cli.errors import Code, CommandError, unreadable
-from polyspan.cli.options import TABLES, Run
+from polyspan.cli.options import Run
 
 #: Means the standard input and the standard output, for tables.
 STANDARD = Path("-")
@@ -79,73 +79,68 @@ def check_inputs(*paths: Path | None) -> None:
             raise unreadable(f"{path} {PIPE}: give a file, or for a table - and the standard input")
 
 
-def check_output(
-    path: Path | None,
-    *,
-    force: bool,
-    endings: tuple[str, ...] | None = None,
-    others: Mapping[str, Path | None],
-) -> None:
-    """Raise an error before the work where its output could not be written.
+class Job:
+    """The files of a command: checked before the work, and written together at its end.
 
     Parameters
     ----------
-    path : Path or None
-    force : bool
-        Whether a file that is there may be replaced.
-    endings : tuple of str or None
-        Which of them the name must have.
-    others : mapping of str to Path
-        Inputs and outputs, by what they are, which may not be replaced.
+    run : Run
+        Says whether files that are there may be replaced.
+    inputs : mapping of str to Path or None
+        Files that are read, by what they are.
     """
-    if path is None:
-        return
-    if endings is not None and ending_of(path) not in endings:
-        raise CommandError(f"{path}: the name of an output must end in {', '.join(endings)}")
-    if path == STANDARD:
-        return
-    for what, other in others.items():
-        if other is not None and same_file(path, other):
-            raise CommandError(f"the output is the {what} itself, {other}: give it another name")
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        message = f"{path} {PIPE}, which would be replaced: give the name of a file"
-        raise CommandError(message, Code.UNWRITABLE)
-    with writing(path):
-        check_target(path, overwrite=force)
 
+    def __init__(self, run: Run, inputs: Mapping[str, Path | None]) -> None:
+        check_inputs(*inputs.values())
+        self.run = run
+        self._known = list(inputs.items())
+        self.writers: dict[Path, Writer] = {}
 
-def check_table_job(
-    data: Path, output: Path, model: Path | None, save_model: Path | None, *, force: bool
-) -> None:
-    """Check the files that all commands for tables have."""
-    check_inputs(data, model)
-    others = {"table": data, "model": model}
-    check_output(output, force=force, endings=TABLES, others=others)
-    check_output(save_model, force=force, others=others | {"table to write": output})
+    def check(self, what: str, path: Path | None, endings: tuple[str, ...] | None = None) -> None:
+        """Raise an error where an output could not be written, or is another file of the job.
 
+        Its name must have one of the endings.
+        """
+        if path is None:
+            return
+        if endings is not None and ending_of(path) not in endings:
+            raise CommandError(f"{path}: the name of an output must end in {', '.join(endings)}")
+        if path == STANDARD:
+            return
+        for known, other in self._known:
+            if other is not None and same_file(path, other):
+                raise CommandError(
+                    f"the output is the {known} itself, {other}: give it another name"
+                )
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            message = f"{path} {PIPE}, which would be replaced: give the name of a file"
+            raise CommandError(message, Code.UNWRITABLE)
+        with writing(path):
+            check_target(path, overwrite=self.run.force)
+        self._known.append((what, path))
 
-def write_all(writers: Mapping[Path, Writer], *, force: bool) -> None:
-    """Write files; none gets its name before all of them are written."""
-    with ExitStack() as stack:
-        for path, write in writers.items():
-            if path == STANDARD:
-                continue
-            stack.enter_context(writing(path))
-            part = stack.enter_context(atomic_write(path, overwrite=force))
-            with part.open("wb") as file:
-                write(file)
-        if STANDARD in writers:
-            with standard_output():
-                writers[STANDARD](sys.stdout.buffer)
+    def save(self, model: Any, path: Path | None) -> None:
+        """Write a model at the end, where the path is given."""
+        if path is not None:
+            from polyspan.storage.models import model_bytes
 
+            self.writers[path] = lambda file: file.write(model_bytes(model))
 
-def finish(
-    writers: Mapping[Path, Writer], lines: Iterable[str], run: Run, output: Path | None = None
-) -> None:
-    """Write all files, and then say what was done, on the standard error where output is -."""
-    write_all(writers, force=run.force)
-    if not run.quiet:
-        report(lines, aside=output == STANDARD)
+    def finish(self, lines: Iterable[str]) -> None:
+        """Write all files, and then say what was done; on the standard error where one is -."""
+        shown = self.writers.pop(STANDARD, None)
+        with ExitStack() as stack:
+            # None gets its name before all of them are written.
+            for path, write in self.writers.items():
+                stack.enter_context(writing(path))
+                part = stack.enter_context(atomic_write(path, overwrite=self.run.force))
+                with part.open("wb") as file:
+                    write(file)
+            if shown is not None:
+                with standard_output():
+                    shown(sys.stdout.buffer)
+        if not self.run.quiet:
+            report(lines, aside=shown is not None)
 
 
 def load_model(path: Path, kind: str, learned: Mapping[str, Any]) -> Any:
@@ -173,10 +168,3 @@ def load_model(path: Path, kind: str, learned: Mapping[str, Any]) -> Any:
     if found != kind:
         raise CommandError(f"{path} holds a {found}: need a {kind}, as --save-model writes")
     return model
-
-
-def model_writer(model: Any) -> Writer:
-    """Return what writes a model file."""
-    from polyspan.storage.models import model_bytes
-
-    return lambda file: file.write(model_bytes(model))

@@ -31,7 +31,6 @@ Types = Annotated[
 
 
 @command(
-    "impute",
     panel="Tables",
     epilog="polyspan impute holes.csv -o filled.csv",
     words={"feature_types": "--types"},
@@ -55,8 +54,10 @@ def impute(
     if draws is not None and output == files.STANDARD:
         raise CommandError("--draws writes several tables: give the name of a file to -o")
     outputs = [output] if draws is None else [numbered(output, k + 1) for k in range(draws)]
+    job = files.Job(run, {"table": data, "model": model})
     for path in outputs:
-        files.check_table_job(data, path, model, save_model, force=run.force)
+        job.check("table to write", path, options.TABLES)
+    job.check("saved model", save_model)
 
     from polyspan.cli.tables import filled_writer, read_table
 
@@ -71,15 +72,13 @@ def impute(
             raise CommandError(f"{data} has no entry at all: there is nothing to learn from")
         imputer = polyspan.SubspaceImputer(method=method, random_state=run.seed)
         imputer.set_params(feature_types=_types_of(types) if types else "auto").fit(X)
-    filled = [_put_back(table.frame, one) for one in _completed(imputer, X, draws, run.seed)]
-    writers = {
-        path: filled_writer(table, one, path) for path, one in zip(outputs, filled, strict=True)
-    }
-    if save_model is not None:
-        writers[save_model] = files.model_writer(imputer)
+    filled = [table.frame.assign(**one) for one in _completed(imputer, X, draws, run.seed)]
+    for path, one in zip(outputs, filled, strict=True):
+        job.writers[path] = filled_writer(table, one, path)
+    job.save(imputer, save_model)
     lines = [*str(imputer.summary()).splitlines(), "", _told(table.frame, filled[0], output)]
     lines += [f"{counted(len(X), 'row')} written to {path}" for path in outputs]
-    files.finish(writers, lines, run, output)
+    job.finish(lines)
 
 
 def numbered(path: Path, k: int) -> Path:
@@ -109,13 +108,6 @@ def _completed(imputer: Any, X: Any, draws: int | None, seed: int) -> list[Any]:
         if draws is None:
             return [imputer.transform(X)]
         return list(imputer.sample_imputations(X, draws, random_state=seed))
-
-
-def _put_back(frame: Any, filled: Any) -> Any:
-    """Return all columns of a file, of which some are filled."""
-    whole = frame.copy()
-    whole[list(filled)] = filled
-    return whole
 
 
 def _told(frame: Any, filled: Any, output: Path) -> str:

@@ -21,11 +21,9 @@ Photo = Annotated[
 ]
 Mask = Annotated[
     Path | None,
-    typer.Option(
-        "--mask",
+    options.file_option(
         help="Picture that is not black (nor transparent) where pixels are missing.",
         show_default="where pixels are NaN",
-        readable=False,
     ),
 ]
 PerChannel = Annotated[
@@ -36,12 +34,7 @@ PerChannel = Annotated[
 ]
 
 
-@command(
-    "inpaint",
-    panel="Pictures",
-    epilog="polyspan inpaint photo.png --mask mask.png -o out.png",
-    words={},
-)
+@command(panel="Pictures", epilog="polyspan inpaint photo.png --mask mask.png -o out.png", words={})
 def inpaint(
     photo: Photo,
     run: options.Run,
@@ -54,15 +47,14 @@ def inpaint(
     jobs: options.Jobs = None,
 ) -> None:
     """Fill the missing pixels of a picture; the others stay as they are."""
-    others = {"mask": mask, "model": model}
-    target = pictures.target_of(photo, output, "inpainted", force=run.force, others=others)
+    job = files.Job(run, {"picture": photo, "mask": mask, "model": model})
+    target = pictures.target_of(job, photo, output, "inpainted")
     if save_model is not None and (per_channel or preset == "fast"):
         raise CommandError(
             "--save-model has nothing to save: a mixture is learned by --preset balanced and best, "
             "without --per-channel"
         )
-    others |= {"picture": photo, "filled picture": target}
-    files.check_output(save_model, force=run.force, others=others)
+    job.check("saved model", save_model)
     mixture = None
     if model is not None:
         mixture = files.load_model(model, "SubspaceMixture", {"--save-model": save_model})
@@ -75,17 +67,16 @@ def inpaint(
     else:
         missing = pictures.read_mask(mask, per_channel=per_channel)
     pixels, axis = picture.pixels, picture.channel_axis
+    what = "values" if missing.ndim == 3 else "pixels"
+    lines = [f"{missing.sum()} of {missing.size} {what} filled: {target}"]
     if save_model is not None:
         from polyspan.images.inpaint import learn_mixture
 
         mixture = learn_mixture(pixels, missing, preset, axis, run.seed)
+        job.save(mixture, save_model)
+        lines.append(f"mixture of patches saved: {save_model}")
     values = polyspan.images.inpaint_image(
         pixels, missing, preset, axis, model=mixture, random_state=run.seed, n_jobs=jobs or -1
     )
-    writers = {target: pictures.picture_writer(picture, values, target)}
-    what = "values" if missing.ndim == 3 else "pixels"
-    lines = [f"{missing.sum()} of {missing.size} {what} filled: {target}"]
-    if save_model is not None:
-        writers[save_model] = files.model_writer(mixture)
-        lines.append(f"mixture of patches saved: {save_model}")
-    files.finish(writers, lines, run)
+    job.writers[target] = pictures.picture_writer(picture, values, target)
+    job.finish(lines)

@@ -55,9 +55,8 @@ class Compression:
         from PIL import JpegImagePlugin
 
         tables = getattr(image, "quantization", None)
-        if image.format not in ("JPEG", "MPO") or image.mode not in ("L", "RGB", "CMYK"):
-            return None
-        if not tables:
+        known = image.format in ("JPEG", "MPO") and image.mode in ("L", "RGB", "CMYK")
+        if not known or not tables:
             return None
         sampling = JpegImagePlugin.get_sampling(image)
         return cls(image.mode, [list(table) for table in tables.values()], sampling)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import typer
 
-from polyspan.cli import tiff
 from polyspan.cli.errors import unreadable
 from polyspan.cli.files import Writer, check_inputs, reading
 from polyspan.cli.options import TIFF
-from polyspan.cli.pictures import Picture, read_picture
+from polyspan.cli.pictures import Picture, picture_writer, read_picture
 
 #: Formats of a map of expected errors.
 MAPS = (".npy", *TIFF, ".png")
@@ -81,24 +80,14 @@ def map_writer(errors: np.ndarray, picture: Picture, path: Path) -> tuple[Writer
     """
     values = (errors * picture.max_level).astype(np.float32)
     largest = float(values.max())
-
-    def write(file: IO[bytes]) -> None:
-        if path.suffix.lower() == ".npy":
-            np.save(file, values, allow_pickle=False)
-        elif path.suffix.lower() in TIFF:
-            n_colours = 0 if picture.channel_axis is None else values.shape[-1]
-            tiff.write_tiff(file, values, n_colours, {})
-        else:
-            _save_shades(values, largest, file)
-
+    if path.suffix.lower() == ".npy":
+        write: Writer = functools.partial(np.save, arr=values, allow_pickle=False)
+    elif path.suffix.lower() in TIFF:
+        write = picture_writer(Picture(path, values), values, path)
+    else:
+        # One shade for a pixel with channels: the mean of what is expected of their squares.
+        gray = values if values.ndim == 2 else np.sqrt((values**2).mean(axis=-1))
+        shades = Picture(path, np.zeros(gray.shape, dtype=np.uint8))
+        write = picture_writer(shades, gray / (largest or 1.0), path)
     said = f"expected error of {float(np.sqrt((values**2).mean())):.3g}{picture.unit}"
     return write, f"{said}, at most {largest:.3g}{picture.unit}: {path}"
-
-
-def _save_shades(values: np.ndarray, largest: float, file: IO[bytes]) -> None:
-    from PIL import Image
-
-    # One shade for a pixel with channels: the mean of what is expected of their squares.
-    gray = values if values.ndim == 2 else np.sqrt((values**2).mean(axis=-1))
-    shades = np.rint(255 * gray / (largest or 1.0)).astype(np.uint8)
-    Image.fromarray(shades).save(file, format="PNG")

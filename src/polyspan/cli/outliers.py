@@ -24,12 +24,7 @@ Contamination = Annotated[
 ]
 
 
-@command(
-    "outliers",
-    panel="Tables",
-    epilog="polyspan outliers table.csv -o unusual.csv",
-    words={},
-)
+@command(panel="Tables", epilog="polyspan outliers table.csv -o unusual.csv", words={})
 def outliers(
     data: options.Data,
     output: options.Output,
@@ -45,7 +40,9 @@ def outliers(
     unusual row), whether the row is an outlier, and the most unusual columns. Rows may have missing
     entries. Columns that are not used are written before these.
     """
-    files.check_table_job(data, output, model, save_model, force=run.force)
+    job = files.Job(run, {"table": data, "model": model})
+    job.check("table to write", output, options.TABLES)
+    job.check("saved model", save_model)
 
     from polyspan.cli.tables import frame_writer, numbers_of, read_table
 
@@ -60,21 +57,21 @@ def outliers(
         detector = polyspan.SubspaceOutlierDetector(contamination=share, random_state=run.seed)
         detector.fit(X)
     results = table.with_results(X, _results(detector, X), output)
-    writers = {output: frame_writer(results, output)}
-    if save_model is not None:
-        writers[save_model] = files.model_writer(detector)
+    job.writers[output] = frame_writer(results, output)
+    job.save(detector, save_model)
     lines = [
         *str(detector.summary(X)).splitlines(),
         f"{counted(len(X), 'row')} written to {output}",
     ]
-    files.finish(writers, lines, run, output)
+    job.finish(lines)
 
 
 def _results(detector: Any, X: Any) -> dict[str, Any]:
     """Return what is written of every row."""
+    from scipy.stats import rankdata
+
     scores = detector.score_samples(X)
-    ranks = np.empty(len(scores), dtype=int)
-    ranks[np.argsort(scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    ranks = rankdata(scores, method="ordinal")
     parts, names = np.asarray(detector.contributions(X)), list(X)
     order = np.argsort(-parts, axis=1, kind="stable")[:, :MOST_COLUMNS]
     columns = [

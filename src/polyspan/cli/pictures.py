@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,13 +14,14 @@ import numpy as np
 from polyspan.base.optional import import_optional
 from polyspan.cli import tiff
 from polyspan.cli.errors import CommandError, say, unreadable
-from polyspan.cli.files import STANDARD, Writer, check_inputs, check_output, reading
+from polyspan.cli.files import STANDARD, Job, Writer, reading
 from polyspan.cli.jpeg import Compression
 from polyspan.cli.options import JPEG, PICTURES, TIFF
 
 #: Modes of Pillow that are converted to gray or colours; a palette and others are refused.
 _CONVERTED = ("1", "P", "PA", "La", "RGBa", "RGBX", "YCbCr", "HSV")
 _PLAIN = ("L", "LA", "RGB", "RGBA")
+BITS = 258  # the tag of a TIFF
 
 
 @dataclass(frozen=True)
@@ -100,39 +100,28 @@ class Picture:
         return "imagecodecs" if self.depth and several else "Pillow"
 
 
-def target_of(
-    photo: Path,
-    output: Path | None,
-    suffix: str,
-    *,
-    force: bool,
-    others: Mapping[str, Path | None],
-) -> Path:
-    """Return the file to write, after checks that inputs exist and that it can be written.
+def target_of(job: Job, photo: Path, output: Path | None, suffix: str) -> Path:
+    """Return the file to write, after a check that it can be written.
 
     Parameters
     ----------
+    job : Job
     photo : Path
         The picture.
     output : Path or None
         A file or a folder; None: beside the picture.
     suffix : str
         What the name gets after that of the picture.
-    force : bool
-        Whether a file that is there may be replaced.
-    others : mapping of str to Path
-        More files that are read, and what they are.
     """
     if STANDARD in (photo, output):
         raise CommandError("pictures are read from files and written to files: - is for tables")
-    check_inputs(photo, *others.values())
     # Formats that polyspan reads but does not write, GIF for one, give a PNG.
     ending = photo.suffix if photo.suffix.lower() in PICTURES else ".png"
     name = f"{photo.stem}-{suffix}{ending}"
     target = photo.with_name(name) if output is None else output
     if target.is_dir() and output is not None:
         target = target / name
-    check_output(target, force=force, endings=PICTURES, others={"picture": photo, **others})
+    job.check(f"{suffix} picture", target, PICTURES)
     return target
 
 
@@ -145,28 +134,29 @@ def read_picture(path: Path, *, notes: bool = True) -> Picture:
     notes : bool, default=True
         Whether to print how the format of the result will differ from the file.
     """
-    pillow = _pillow()
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
     with reading(path):
         try:
-            with pillow.Image.open(path) as image:
+            with Image.open(path) as image:
                 n_frames = getattr(image, "n_frames", 1)
                 # MPO: phones store a depth map or a second view after the photograph.
                 if n_frames > 1 and image.format != "MPO":
                     raise tiff.several_pictures(path, n_frames)
                 if _is_deep_png(image):
                     return _from_deep_png(path, image)
-                if image.format == "TIFF" and np.max(image.tag_v2.get(258, 1)) > 8:
+                if np.max(getattr(image, "tag_v2", {}).get(BITS, 1)) > 8:
                     return _from_tiff(path, _metadata(image, image))
                 image.load()
-                found = _from_pillow(path, pillow.ImageOps.exif_transpose(image), image, notes)
+                found = _from_pillow(path, ImageOps.exif_transpose(image), image, notes)
                 return replace(found, compression=Compression.of(image))
-        except pillow.UnidentifiedImageError as error:
+        except UnidentifiedImageError as error:
             if tiff.is_tiff(path):
                 return _from_tiff(path, {})
             raise unreadable(
                 f"{path} is not a picture, or has a format that Pillow cannot read"
             ) from error
-        except pillow.Image.DecompressionBombError as error:
+        except Image.DecompressionBombError as error:
             raise unreadable(f"{path} is too large: {error}; cut it into parts") from error
 
 
@@ -245,12 +235,13 @@ def picture_writer(picture: Picture, values: np.ndarray, path: Path) -> Writer:
 
 def _save(file: IO[bytes], pixels: np.ndarray, ending: str, picture: Picture) -> None:
     """Write pixels with Pillow: 8 bits, or gray with 16 bits."""
-    pillow = _pillow()
+    from PIL import Image
+
     if picture.printed:
         height, width = pixels.shape[:2]
-        image = pillow.Image.frombytes("CMYK", (width, height), pixels.tobytes())
+        image = Image.frombytes("CMYK", (width, height), pixels.tobytes())
     else:
-        image = pillow.Image.fromarray(pixels)
+        image = Image.fromarray(pixels)
     how = dict(picture.metadata)
     if ending in TIFF:
         how.pop("exif", None)
@@ -258,7 +249,7 @@ def _save(file: IO[bytes], pixels: np.ndarray, ending: str, picture: Picture) ->
         how["quality"] = 95
     if ending == ".webp":
         how["lossless"] = True
-    image.save(file, format=pillow.Image.registered_extensions()[ending], **how)
+    image.save(file, format=Image.registered_extensions()[ending], **how)
 
 
 def _from_pillow(path: Path, image: Any, opened: Any, notes: bool) -> Picture:
@@ -331,14 +322,6 @@ def _metadata(image: Any, opened: Any) -> dict[str, Any]:
         with suppress(ValueError, TypeError, KeyError, struct.error):
             found |= {"exif": exif.tobytes()} if len(exif) else {}
     return found
-
-
-def _pillow() -> Any:
-    # PIL.ImageOps imports PIL.Image.
-    import_optional("PIL.ImageOps", "reading a picture")
-    import PIL
-
-    return PIL
 
 
 def _imagecodecs(path: Path) -> Any:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,7 +28,7 @@ def read_tiff(path: Path, *, stack: bool = False) -> tuple[np.ndarray, int, int]
 
     The first axis counts the pages of a stack, which must have the same size and type.
     """
-    with _opened(path) as file:
+    with find_tifffile(path).TiffFile(path) as file:
         pages = list(file.pages)
         if stack and len(pages) == 1:
             raise CommandError(f"{path} holds one picture, not a stack: leave --stack out")
@@ -50,24 +48,17 @@ def read_tiff(path: Path, *, stack: bool = False) -> tuple[np.ndarray, int, int]
     return np.stack(found) if stack else found[0], colours, int(turned.value) if turned else 1
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Open a TIFF; say what is needed where its compression needs more."""
-    try:
-        with find_tifffile(path).TiffFile(path) as file:
-            yield file
-    except ValueError as error:
-        if "imagecodecs" in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
-            raise CommandError(
-                f"{path}: the compression of this TIFF needs imagecodecs: "
-                'pip install "polyspan[cli]", or save it without compression, or with zip'
-            ) from error
-        raise
-
-
 def _read_page(path: Path, page: Any) -> np.ndarray:
     """Return the pixels of a page, with a type that can be written again."""
-    pixels: np.ndarray = page.asarray()
+    try:
+        pixels: np.ndarray = page.asarray()
+    except ValueError as error:
+        if "imagecodecs" not in str(error):  # tifffile leaves LZW and JPEG inside TIFF to it
+            raise
+        raise CommandError(
+            f"{path}: the compression of this TIFF needs imagecodecs: "
+            'pip install "polyspan[cli]", or save it without compression, or with zip'
+        ) from error
     if not pixels.size or pixels.ndim != len(page.axes):
         raise unreadable(f"cannot read {path}: it says that it has no pixels; it may be damaged")
     if page.photometric not in (_GRAY, _COLOUR) or page.axes not in ("YX", "YXS", "SYX"):

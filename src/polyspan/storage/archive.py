@@ -13,6 +13,7 @@ import math
 import re
 import stat
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from polyspan.storage import saved_types
-from polyspan.storage.references import check_references
 from polyspan.storage.structure import StructureError
 
 FORMAT = "polyspan model"
@@ -33,6 +33,9 @@ SCHEMA = "schema.json"  # skops's name for the tree of objects
 _ARRAY = re.compile(r"[0-9]+\.np[yz]")
 # Bytes of a number, where an array has none: data may be converted to the type of an empty array.
 _WIDEST = 16
+# Bytes of arrays that nodes may name together, relative to the file. A model names some arrays
+# twice or three times; code that stacks what one array is named for takes so much.
+_MOST_NAMED = 10
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -56,15 +59,16 @@ class ModelInfo:
     """Of the content."""
 
 
-def members_of(content: bytes) -> dict[str, bytes]:
-    """Return the members of an archive that skops has just written."""
+def arrays_and_tree(content: bytes) -> tuple[dict[str, bytes], Any]:
+    """Return the arrays and the tree of objects of an archive that skops has just written."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        members = {name: archive.read(name) for name in archive.namelist()}
+    return members, json.loads(members.pop(SCHEMA))
 
 
-def with_manifest(members: dict[str, bytes], tree: Any) -> bytes:
+def with_manifest(arrays: dict[str, bytes], tree: Any) -> bytes:
     """Return the file: skops's arrays, a tree with the names of files, and a manifest."""
-    buffer = io.BytesIO(with_tree(members, tree))
+    buffer = io.BytesIO(with_tree(arrays, tree))
     with zipfile.ZipFile(buffer, "a") as archive:
         manifest = {
             "format": FORMAT,
@@ -77,9 +81,8 @@ def with_manifest(members: dict[str, bytes], tree: Any) -> bytes:
     return buffer.getvalue()
 
 
-def with_tree(members: dict[str, bytes], tree: Any) -> bytes:
-    """Return an archive with another tree of objects, and without a manifest."""
-    arrays = {name: one for name, one in members.items() if name not in (SCHEMA, MANIFEST)}
+def with_tree(arrays: dict[str, bytes], tree: Any) -> bytes:
+    """Return an archive of arrays and a tree of objects, without a manifest."""
     return _stored({**arrays, SCHEMA: json.dumps(tree).encode()})
 
 
@@ -98,7 +101,7 @@ def _stored(members: dict[str, bytes]) -> bytes:
 def read_checked(path: Path) -> tuple[dict[str, bytes], Any, ModelInfo]:
     """Read a file and check everything that can be checked without creating an object.
 
-    Returns its members, the tree of objects, with the names that the file has, and the manifest.
+    Returns its arrays, the tree of objects, with the names that the file has, and the manifest.
     """
     if not stat.S_ISREG(path.stat().st_mode):  # through links; a pipe would wait for ever
         raise ModelFileError(f"{path} is a folder, a pipe or a device, not a model file")
@@ -129,11 +132,10 @@ def _checked(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, bytes], Any
     manifest = _checked_manifest(json.loads(archive.read(MANIFEST)))
     if digest(archive) != manifest["sha256"]:
         raise StructureError("its content does not match its checksum; save or copy it again")
-    members = {name: archive.read(name) for name in names}
-    arrays = {name: one for name, one in members.items() if name not in (SCHEMA, MANIFEST)}
+    arrays = {name: archive.read(name) for name in names if name not in foreign}
     for name, member in arrays.items():
         _check_array(name, member, size)
-    tree = json.loads(members[SCHEMA])
+    tree = json.loads(archive.read(SCHEMA))
     if not isinstance(tree, dict):
         raise StructureError("it holds no object")
     refused = sorted(set(saved_types.refused_types(tree)))
@@ -145,10 +147,10 @@ def _checked(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, bytes], Any
     top = saved_types.type_name(tree)
     if top not in (*saved_types.ESTIMATORS, saved_types.PIPELINE):
         raise ModelFileError(f"holds {top}, which is no estimator of polyspan")
-    check_references(tree, {name: len(member) for name, member in arrays.items()}, size)
+    _check_references(tree, {name: len(member) for name, member in arrays.items()}, size)
     versions = {str(name): str(value) for name, value in manifest["versions"].items()}
     written, own = manifest["format_version"], manifest["sha256"]
-    return members, tree, ModelInfo(top.rpartition(".")[2], written, versions, own)
+    return arrays, tree, ModelInfo(top.rpartition(".")[2], written, versions, own)
 
 
 def _is_stored(archive: zipfile.ZipFile, size: int) -> bool:
@@ -183,6 +185,54 @@ def _check_array(name: str, member: bytes, size: int) -> None:
         raise StructureError(f"{name} is an array of {dtype} of shape {shape}")
     if not math.prod(shape) and dtype.itemsize > _WIDEST:
         raise StructureError(f"{name} is an empty array of {dtype}")
+
+
+def _check_references(tree: Any, lengths: Mapping[str, int], size: int) -> None:
+    """Refuse a tree that becomes larger in memory than it is in its file, of so many bytes.
+
+    skops writes an object out wherever it occurs, under one id, and loads the first of these. So a
+    chain of lists, each with the one before and a stub with its id, would double at each step: what
+    has one id must be the same everywhere. And an array is read once, under the id that it was
+    saved with: many ids read it many times.
+
+    Parameters
+    ----------
+    lengths : mapping
+        Lengths of the members with arrays.
+    """
+    _check_contents(tree, lengths, {})
+    nodes = list(saved_types.nodes_of(tree))
+    named = sum(_length(node, lengths) for node in nodes)
+    by_id = {node.get("__id__") or ("without an id", id(node)): node for node in nodes}
+    loaded = sum(_length(node, lengths) for node in by_id.values())
+    if loaded > sum(lengths.values()) or named > _MOST_NAMED * size:
+        raise StructureError("the same arrays are named in it again and again")
+
+
+def _check_contents(part: Any, lengths: Mapping[str, int], known: dict[Any, bytes]) -> bytes:
+    """Return a checksum of a part, in which ids do not count, and of arrays only their length.
+
+    A generator has new ids and names of files wherever it occurs.
+    """
+    found = hashlib.sha256()
+    if isinstance(part, list):
+        found.update(b"[")
+        for one in part:
+            found.update(_check_contents(one, lengths, known))
+    elif isinstance(part, dict):
+        found.update(b"{")
+        for name, value in {**part, "__id__": None, "file": _length(part, lengths)}.items():
+            found.update(ascii(name).encode() + b":" + _check_contents(value, lengths, known))
+    else:
+        found.update(ascii(part).encode())
+    own = part.get("__id__") if isinstance(part, dict) else None
+    if own and known.setdefault(own, found.digest()) != found.digest():
+        raise StructureError("objects in it hold each other again and again, or one holds itself")
+    return found.digest()
+
+
+def _length(node: dict[str, Any], lengths: Mapping[str, int]) -> int:
+    return lengths.get(node["file"], 0) if "file" in node else 0
 
 
 def _checked_manifest(manifest: Any) -> dict[str, Any]:

@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn import preprocessing
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-)
 
 from polyspan import baselines, clustering, kernel, linear, mixture, outliers, tables
 from polyspan.kernel.fitted_unions import ExactUnion, LowRankUnion
@@ -30,7 +22,7 @@ from polyspan.kernel.prediction import KernelUnion
 from polyspan.linear._solve.merging import Merge
 from polyspan.linear.streaming import Stream
 from polyspan.outliers.learning import Columns, Ensemble
-from polyspan.storage.parts import LAYOUT, check_features, members_and_coefs
+from polyspan.storage.parts import LAYOUT, imputer_features, spans
 from polyspan.storage.structure import (
     Rule,
     Shapes,
@@ -42,6 +34,7 @@ from polyspan.storage.structure import (
     part,
     parts,
     texts,
+    wholes,
 )
 
 #: What several estimators have, if they have it. NaN says "not known".
@@ -129,9 +122,7 @@ def _groups(one: Any, see: Shapes) -> None:
 def _kernel_model(one: Any, see: Shapes) -> None:
     exact = type(one._union) is ExactUnion
     sizes = {} if exact and one._union.kernel is None else {"features": see["features"]}
-    inside = see.part("_union", one._union, ExactUnion, LowRankUnion, **sizes)
-    see.sizes["subspaces"] = inside["subspaces"]
-    members_and_coefs(see, one.members_, one.coefs_)
+    see.part("_union", one._union, ExactUnion, LowRankUnion, subspaces=None, **sizes)
     for k, history in enumerate(see.several("update_histories_", one.update_histories_)):
         see.floats(f"update_histories_[{k}]", history, None, finite=False)
 
@@ -140,10 +131,6 @@ def _kernel_kmeans(one: Any, see: Shapes) -> None:
     if one._fitted_kernel is not None:
         see.part("_fitted_kernel", one._fitted_kernel, Kernel)
         see.floats("_X_fit", one._X_fit, "samples", "features")
-
-
-def _features(one: Any, see: Shapes) -> None:
-    check_features(see, one._features, one._model)
 
 
 def _steps(one: Pipeline, see: Shapes) -> None:
@@ -160,10 +147,6 @@ def _dtypes(one: Any, see: Shapes) -> None:
         # Data are converted to this type: one of many bytes would take much memory.
         if name in held and (not isinstance(held[name], np.dtype) or held[name].itemsize > 16):
             raise StructureError(f"{name} of {see.where} is {held[name]!r:.40}")
-
-
-def _indicator(one: MissingIndicator, see: Shapes) -> None:
-    see.same("_n_features", one._n_features, see["features"])
 
 
 def _numbers(names: str, *shape: str) -> Rule:
@@ -183,16 +166,18 @@ _DIRECTIONS = (
 #: Transformers of scikit-learn that a pipeline may hold: they learn arrays and carry no function,
 #: no other estimator of free choice, and nothing that is random once they are fitted.
 TRANSFORMERS: dict[type, Sequence[Rule]] = {
-    StandardScaler: (_numbers("mean_ var_ scale_", "features"),),
-    MinMaxScaler: (_numbers("min_ scale_ data_min_ data_max_ data_range_", "features"),),
-    MaxAbsScaler: (_numbers("scale_ max_abs_", "features"),),
-    RobustScaler: (_numbers("center_ scale_", "features"),),
-    Normalizer: (),
-    PowerTransformer: (
-        _numbers("lambdas_", "features"),
-        part("_scaler", StandardScaler, optional=True, features="features"),
+    preprocessing.StandardScaler: (_numbers("mean_ var_ scale_", "features"),),
+    preprocessing.MinMaxScaler: (
+        _numbers("min_ scale_ data_min_ data_max_ data_range_", "features"),
     ),
-    QuantileTransformer: (
+    preprocessing.MaxAbsScaler: (_numbers("scale_ max_abs_", "features"),),
+    preprocessing.RobustScaler: (_numbers("center_ scale_", "features"),),
+    preprocessing.Normalizer: (),
+    preprocessing.PowerTransformer: (
+        _numbers("lambdas_", "features"),
+        part("_scaler", preprocessing.StandardScaler, optional=True, features="features"),
+    ),
+    preprocessing.QuantileTransformer: (
         _numbers("references_", "quantiles"),
         _numbers("quantiles_", "quantiles", "features"),
     ),
@@ -203,7 +188,10 @@ TRANSFORMERS: dict[type, Sequence[Rule]] = {
         flags("_valid_mask", "features", optional=True),
         _INDICATOR,
     ),
-    MissingIndicator: (ints("features_", None, least=0, below="features"), _indicator),
+    MissingIndicator: (
+        ints("features_", None, least=0, below="features"),
+        wholes("_n_features", "features", "features"),
+    ),
     VarianceThreshold: (_numbers("variances_", "features"),),
     **dict.fromkeys((PCA, IncrementalPCA, TruncatedSVD), _DIRECTIONS),
 }
@@ -213,6 +201,7 @@ LINEAR: tuple[Rule, ...] = (
 )
 KERNEL: tuple[Rule, ...] = (
     _kernel_model,
+    spans("members_", "coefs_"),
     floats("subspace_distances_", "subspaces", "subspaces", finite=False),
     parts("runs_", None, KernelRun, subspaces="subspaces"),
 )
@@ -229,11 +218,11 @@ OTHERS: dict[type, Sequence[Rule]] = {
         _groups,
     ),
     outliers.SubspaceOutlierDetector: (
-        part("_columns", Columns, features="features", gives="used"),
+        part("_columns", Columns, features="features", used=None),
         floats("_center", "used"),
         part("_ensemble", Ensemble, optional=True, used="used"),
     ),
-    tables.SubspaceImputer: (_features, _INDICATOR),
+    tables.SubspaceImputer: (imputer_features, _INDICATOR),
     baselines.KernelKMeans: (
         floats("_means", "samples", "subspaces"),
         floats("_mean_squares", "subspaces"),

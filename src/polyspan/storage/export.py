@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from sklearn import preprocessing
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    RobustScaler,
-    StandardScaler,
-)
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.base.arrays import to_numpy
@@ -21,18 +14,21 @@ from polyspan.base.files import atomic_write, check_target
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.prediction import UnionPrediction
 from polyspan.mixture.prediction import MixturePrediction
-from polyspan.storage.onnx_file import Exported, onnx_bytes
+from polyspan.storage.onnx_file import onnx_bytes
 
-__all__ = ["ENDINGS", "export_model"]
-
-#: Endings of files that `export_model` writes.
-ENDINGS = (".onnx",)
+__all__ = ["export_model"]
 
 EXPORTED = (
     "MiCUSaL, RobustMiCUSaL, AdaptiveMiCUSaL, SubspaceMixture, SubspaceClustering, and the "
     "baselines with linear subspaces, such as KSubspaces"
 )
-SCALERS = (StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer)
+SCALERS = (
+    preprocessing.StandardScaler,
+    preprocessing.MinMaxScaler,
+    preprocessing.MaxAbsScaler,
+    preprocessing.RobustScaler,
+    preprocessing.Normalizer,
+)
 # What a class may not have of its own: the exported file repeats these of its family.
 _PREDICTION = ("predict", "transform", "reconstruct", "_nearest", "_distances", "_reconstructed")
 
@@ -81,37 +77,21 @@ def export_model(model: Any, path: str | Path, *, overwrite: bool = False) -> No
     True
     """
     ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
+    if ending != ".onnx":
         gone = "models are no longer written as Python source; " if ending == ".py" else ""
         raise ValueError(
             f"{path} ends in {ending!r}: {gone}export_model writes .onnx (ONNX), and save_model "
             "writes .skops, which load_model reads where polyspan is installed"
         )
     check_target(path, overwrite=overwrite)
-    content = onnx_bytes(_exported(model), _version())
-    with atomic_write(path, overwrite=overwrite) as temporary:
-        temporary.write_bytes(content)
-
-
-def _version() -> str:
-    try:
-        return version("polyspan")
-    except PackageNotFoundError:  # pragma: no cover - run from a checkout that was never installed
-        return "0+unknown"
-
-
-def _exported(model: Any) -> Exported:
-    """Read a fitted model, or a pipeline of scalers that ends in one; refuse others."""
-    steps, last = [], model
-    if isinstance(model, Pipeline):
-        last = model.steps[-1][1]
-        _check_kind(last)
-        for name, step in model.steps[:-1]:
-            steps += _actions(name, step)
+    *before, (_, last) = model.steps if isinstance(model, Pipeline) else [("model", model)]
     _check_kind(last)
+    steps = [action for name, step in before for action in _actions(name, step)]
     check_is_fitted(last)
     names = getattr(model, "feature_names_in_", None)
-    return Exported(last, None if names is None else [str(name) for name in names], steps)
+    content = onnx_bytes(last, None if names is None else [str(name) for name in names], steps)
+    with atomic_write(path, overwrite=overwrite) as temporary:
+        temporary.write_bytes(content)
 
 
 def _check_kind(model: Any) -> None:
@@ -148,8 +128,8 @@ def _instead(model: Any) -> str:
     return "a model of polyspan is needed"
 
 
-def _actions(name: str, step: Any) -> list[tuple[str, Any]]:
-    """Return what a scaler does to samples, one operation after the other."""
+def _actions(name: str, step: Any) -> list[tuple[Any, ...]]:
+    """Return what a scaler does to samples, one operation of ONNX after the other."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return []
     if type(step) not in SCALERS:
@@ -159,16 +139,13 @@ def _actions(name: str, step: Any) -> list[tuple[str, Any]]:
             f"exported: {known}; or export the last step, pipeline[-1], which takes the samples "
             "that come out of the others"
         )
-    if isinstance(step, Normalizer):
-        return [("divide rows", step.norm)]
+    if isinstance(step, preprocessing.Normalizer):
+        return [(step.norm,)]
     check_is_fitted(step)
-    if isinstance(step, MinMaxScaler):
-        clip = [("clip", tuple(float(v) for v in step.feature_range))] if step.clip else []
-        return [("multiply", to_numpy(step.scale_)), ("add", to_numpy(step.min_)), *clip]
-    centre = None
-    if isinstance(step, StandardScaler) and step.with_mean:
-        centre = step.mean_
-    elif isinstance(step, RobustScaler) and step.with_centering:
-        centre = step.center_
-    found = [] if centre is None else [("subtract", to_numpy(centre))]
-    return found if step.scale_ is None else [*found, ("divide", to_numpy(step.scale_))]
+    if isinstance(step, preprocessing.MinMaxScaler):
+        clip = [("Clip", *step.feature_range)] if step.clip else []
+        return [("Mul", to_numpy(step.scale_)), ("Add", to_numpy(step.min_)), *clip]
+    centre = step.mean_ if getattr(step, "with_mean", False) else None
+    centre = step.center_ if getattr(step, "with_centering", False) else centre
+    learned = {"Sub": centre, "Div": step.scale_}
+    return [(name, to_numpy(value)) for name, value in learned.items() if value is not None]

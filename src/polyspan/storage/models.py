@@ -6,7 +6,6 @@ Needs skops: `pip install skops`.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,9 @@ from polyspan.base.optional import import_optional
 from polyspan.base.private_sklearn import is_pandas_na
 from polyspan.storage import saved_types
 from polyspan.storage.archive import (
-    SCHEMA,
     ModelFileError,
     ModelInfo,
-    members_of,
+    arrays_and_tree,
     read_checked,
     with_manifest,
     with_tree,
@@ -115,10 +113,10 @@ def load_model(path: str | Path) -> Any:
         of larger arrays, which a file holds in another order.
     """
     skops = _skops()
-    members, tree, _ = read_checked(Path(path))
+    arrays, tree, _ = read_checked(Path(path))
     try:
         saved_types.to_import_paths(tree)
-        model = skops.loads(with_tree(members, tree), trusted=saved_types.trusted_types())
+        model = skops.loads(with_tree(arrays, tree), trusted=saved_types.trusted_types())
         if isinstance(model, Pipeline):
             _check_steps(model)
             if model.memory is not None:  # a folder of pickles, which the next fit would load
@@ -148,8 +146,7 @@ def model_bytes(model: Any) -> bytes:
         raise TypeError(f"cannot save a {name}: polyspan saves {known}, and pipelines")
     check_is_fitted(model)
     bare = _bare(model)
-    members = members_of(_skops().dumps(bare))
-    tree = json.loads(members[SCHEMA])
+    arrays, tree = arrays_and_tree(_skops().dumps(bare))
     unknown = saved_types.to_file_names(tree)
     if unknown:
         raise TypeError(
@@ -159,7 +156,7 @@ def model_bytes(model: Any) -> bytes:
         check_structure(bare)
     except ValueError as error:  # a parameter that was set after the fit
         raise ValueError(f"cannot save this {name}, which could not be loaded: {error}") from error
-    return with_manifest(members, tree)
+    return with_manifest(arrays, tree)
 
 
 def _instead(model: Any) -> str:
@@ -192,8 +189,7 @@ def _check_steps(pipeline: Pipeline) -> None:
             )
             raise TypeError(
                 f"a model file cannot hold this Pipeline: its step {name!r} is a "
-                f"{type(step).__name__}, and "
-                f"{wanted}"
+                f"{type(step).__name__}, and {wanted}"
             )
         check_is_fitted(step)
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -23,215 +22,168 @@ from polyspan.mixture.prediction import MixturePrediction
 OPSET = 17
 IR_VERSION = 8
 
+# Parts of a graph, in the language of onnx.parser. A name that no line gives is a constant or of a
+# part before. Subspaces are the first axis until they are transposed.
+_INVALID = """
+    zeros = Mul (X, zero)  # NaN where an entry is NaN or infinite
+    sums = ReduceSumSquare <axes = [1], keepdims = 0> (zeros)
+    invalid = IsNaN (sums)
+    sums_column = ReduceSumSquare <axes = [1]> (zeros)
+    invalid_column = IsNaN (sums_column)
+    no_label = Constant <value_int = -1> ()
+"""
+# Step k of a pipeline: rows are divided by a norm, or by 1 where it is zero to rounding.
+_NORMALIZED = """
+    sizes_{k} = Abs ({samples})
+    {norms}
+    tiny_{k} = Less (norms_{k}, rounding)
+    divisors_{k} = Where (tiny_{k}, one, norms_{k})
+    scaled_{k} = Div ({samples}, divisors_{k})
+"""
+_NORMS = {
+    "l1": "axis_{k} = Constant <value_ints = [1]> () norms_{k} = ReduceSum (sizes_{k}, axis_{k})",
+    "l2": "squares_{k} = ReduceSumSquare <axes = [1]> (sizes_{k}) norms_{k} = Sqrt (squares_{k})",
+    "max": "norms_{k} = ReduceMax <axes = [1]> (sizes_{k})",
+}
+_RESIDUALS = """
+    about = Sub ({samples}, points)
+    coordinates = MatMul (about, bases)
+    fitted = MatMul (coordinates, bases_turned)
+    residuals = Sub (about, fitted)
+    squares = ReduceSumSquare <axes = [2], keepdims = 0> (residuals)
+"""
+_LINEAR = """
+    norms = Sqrt (squares)
+    all_distances = Transpose <perm = [1, 0]> (norms)
+    distances = Where (invalid_column, nan, all_distances)
+"""
+_MOST_INSIDE = """
+    inside = ReduceSumSquare <axes = [2], keepdims = 0> (coordinates)
+    all_labels = ArgMax <axis = 0, keepdims = 0> (inside)
+    labels = Where (invalid, no_label, all_labels)
+"""
+_NEAREST = """
+    all_labels = ArgMin <axis = 0, keepdims = 0> (norms)
+    labels = Where (invalid, no_label, all_labels)
+"""
+_MIXTURE = """
+    scaled = Div (coordinates, deviations)
+    inside = ReduceSumSquare <axes = [2], keepdims = 0> (scaled)
+    outside = Div (squares, noise)
+    both = Add (inside, outside)
+    mahalanobis = Transpose <perm = [1, 0]> (both)
+    all_distances = Sqrt (mahalanobis)
+    distances = Where (invalid_column, nan, all_distances)
+    halves = Mul (mahalanobis, half)
+    joint = Sub (log_scales, halves)
+    all_labels = ArgMax <axis = 1, keepdims = 0> (joint)
+    labels = Where (invalid, no_label, all_labels)
+    all_probabilities = Softmax <axis = 1> (joint)
+    probabilities = Where (invalid_column, nan, all_probabilities)
+"""
+_LOG_DENSITY = """
+    all_log_density = ReduceLogSumExp <axes = [1], keepdims = 0> (joint)
+    log_density = Where (invalid, nan, all_log_density)
+"""
 
-@dataclass(frozen=True)
-class Exported:
-    """A fitted model that is exported, and what surrounds it."""
 
-    model: Any
-    """A `LinearUnion` or a `MixturePrediction`."""
-    features: list[str] | None
-    """Names of the features, where the model was fitted to a table."""
-    steps: list[tuple[str, Any]]
-    """What the scalers of a pipeline do, one after the other."""
+def onnx_bytes(model: Any, features: list[str] | None, steps: list[tuple[Any, ...]]) -> bytes:
+    """Return the content of the exported file. Needs onnx.
 
-
-def onnx_bytes(fitted: Exported, version: str) -> bytes:
-    """Return the content of the exported file. Needs onnx."""
+    Parameters
+    ----------
+    model : LinearUnion or MixturePrediction
+        The fitted model.
+    features : list of str or None
+        Names of the features, where it was fitted to a table.
+    steps : list of tuple
+        What the scalers of a pipeline do, one after the other: operations of ONNX with the values
+        that follow the samples, and norms by which rows are divided.
+    """
     onnx = import_optional("onnx", "exporting to ONNX")
-    graph = _Graph(onnx, to_numpy(fitted.model.bases_).dtype)
-    invalid = graph.invalid_rows("X")
-    samples = _scaled(graph, fitted.steps)
-    compute = _mixture if isinstance(fitted.model, MixturePrediction) else _linear
-    results = compute(graph, fitted.model, samples)
-    for name, found in results.items():
-        if name == "labels":
-            graph.result(name, "Where", invalid, graph.constant(np.int64(-1)), found)
-        else:
-            per_row = invalid if name == "log_density" else graph.column(invalid)
-            graph.result(name, "Where", per_row, graph.number(math.nan), found)
-    model = _model(graph, fitted, version, results)
-    onnx.checker.check_model(model, full_check=True)
-    content: bytes = model.SerializeToString()
+    dtype, name = to_numpy(model.bases_).dtype, type(model).__name__
+    scaling, samples, constants = _scaling(steps, dtype)
+    compute = _mixture if isinstance(model, MixturePrediction) else _linear
+    parts, outputs = compute(model, constants)
+    count, m, _ = model.bases_.shape
+    numbers = "float" if dtype == np.float32 else "double"
+    shapes = {"labels": "int64[n_samples]", "log_density": f"{numbers}[n_samples]"}
+    shown = [f"{shapes.get(one, f'{numbers}[n_samples, {count}]')} {one}" for one in outputs]
+    body = "".join([_INVALID, scaling, _RESIDUALS.format(samples=samples), parts])
+    exported = onnx.parser.parse_model(
+        f'<ir_version: {IR_VERSION}, opset_import: ["": {OPSET}], producer_name: "polyspan"> '
+        f"{name} ({numbers}[n_samples, {m}] X) => ({', '.join(shown)}) {{ {body} }}"
+    )
+    arrays = {own: np.array(value, dtype, order="C") for own, value in constants.items()}
+    tensors = [onnx.numpy_helper.from_array(array, own) for own, array in arrays.items()]
+    exported.graph.initializer.extend(tensors)
+    exported.producer_version = _version()
+    exported.doc_string = (
+        f"A {name} of polyspan {_version()}. X has samples as rows, which must be "
+        "complete: a row with NaN or an infinite entry has the label -1 and all else NaN."
+    )
+    about = {"estimator": name} | ({} if features is None else {"features": json.dumps(features)})
+    onnx.helper.set_model_props(exported, about)
+    onnx.checker.check_model(exported, full_check=True)
+    content: bytes = exported.SerializeToString()
     return content
 
 
-class _Graph:
-    """Operations and constants of a graph, in the order in which they were added."""
-
-    def __init__(self, onnx: Any, dtype: np.dtype[Any]) -> None:
-        self.onnx, self.dtype = onnx, dtype
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def constant(self, value: Any, name: str | None = None) -> str:
-        """Add an array; return its name."""
-        name = name or f"constant_{len(self.constants)}"
-        array = np.array(value, order="C")
-        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return name
-
-    def number(self, value: Any, name: str | None = None) -> str:
-        """Add an array in the type of the graph; return its name."""
-        return self.constant(np.asarray(value, dtype=self.dtype), name)
-
-    def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
-        """Add an operation; return the name of its result."""
-        output = f"{operation.lower()}_{len(self.nodes)}"
-        self.result(output, operation, *inputs, **attributes)
-        return output
-
-    def result(self, name: str, operation: str, *inputs: str, **attributes: Any) -> None:
-        """Add an operation whose result has a name, as outputs of the graph have."""
-        made = self.onnx.helper.make_node(operation, list(inputs), [name], **attributes)
-        self.nodes.append(made)
-
-    def total(self, a: str, axis: int, *, keepdims: bool = False) -> str:
-        """Add a sum along an axis."""
-        return self.add("ReduceSum", a, self.constant(np.array([axis])), keepdims=int(keepdims))
-
-    def squares(self, a: str, axis: int) -> str:
-        """Add a sum of squares along an axis."""
-        return self.total(self.add("Mul", a, a), axis)
-
-    def column(self, a: str) -> str:
-        """Turn a vector into a column."""
-        return self.add("Unsqueeze", a, self.constant(np.array([1])))
-
-    def invalid_rows(self, samples: str) -> str:
-        """Tell which rows have an entry that is NaN or infinite."""
-        either = self.add("Or", self.add("IsNaN", samples), self.add("IsInf", samples))
-        count = self.total(self.add("Cast", either, to=self.onnx.TensorProto.INT32), axis=1)
-        return self.add("Greater", count, self.constant(np.int32(0)))
+def _version() -> str:
+    try:
+        return version("polyspan")
+    except PackageNotFoundError:  # pragma: no cover - run from a checkout that was never installed
+        return "0+unknown"
 
 
-def _scaled(graph: _Graph, steps: list[tuple[str, Any]]) -> str:
-    """Add what the scalers of a pipeline do; return the name of the scaled samples."""
-    names = {"subtract": "Sub", "divide": "Div", "multiply": "Mul", "add": "Add"}
-    samples = "X"
-    for action, value in steps:
-        if action in names:
-            samples = graph.add(names[action], samples, graph.number(value))
-        elif action == "clip":
-            samples = graph.add("Clip", samples, *(graph.number(bound) for bound in value))
+def _scaling(steps: list[tuple[Any, ...]], dtype: Any) -> tuple[str, str, dict[str, Any]]:
+    """Return the lines of the scalers, the name of what they scaled, and the first constants."""
+    lines, samples, constants = "", "X", {"zero": 0.0, "nan": math.nan}
+    for k, (operation, *values) in enumerate(steps):
+        if operation in _NORMS:
+            norms = _NORMS[operation].format(k=k)
+            lines += _NORMALIZED.format(k=k, samples=samples, norms=norms)
+            constants |= {"one": 1.0, "rounding": 10 * np.finfo(dtype).eps}
         else:
-            samples = graph.add("Div", samples, _row_norms(graph, samples, value))
-    return samples
+            given = {f"value_{k}_{place}": value for place, value in enumerate(values)}
+            lines += f"scaled_{k} = {operation} ({', '.join([samples, *given])})\n"
+            constants |= given
+        samples = f"scaled_{k}"
+    return lines, samples, constants
 
 
-def _row_norms(graph: _Graph, samples: str, norm: str) -> str:
-    """Add norms of rows, 1 for those that are zero to rounding, as scikit-learn's Normalizer."""
-    if norm == "l2":
-        squares = graph.total(graph.add("Mul", samples, samples), 1, keepdims=True)
-        norms = graph.add("Sqrt", squares)
-    elif norm == "l1":
-        norms = graph.total(graph.add("Abs", samples), 1, keepdims=True)
-    else:
-        norms = graph.add("ReduceMax", graph.add("Abs", samples), axes=[1], keepdims=1)
-    tiny = graph.add("Less", norms, graph.number(10 * np.finfo(graph.dtype).eps))
-    return graph.add("Where", tiny, graph.number(1.0), norms)
-
-
-def _linear(graph: _Graph, model: Any, samples: str) -> dict[str, str]:
-    """Add labels and distances of a linear or affine model."""
-    bases, mean = to_numpy(model.bases_), to_numpy(model.mean_)
+def _linear(model: Any, constants: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return the lines of a linear or affine model, and what they give; add their constants."""
     anchors = getattr(model, "anchors_", None)
-    centred = graph.add("Sub", samples, graph.number(mean, "mean"))
-    about = graph.add("Unsqueeze", centred, graph.constant(np.array([0])))
-    if anchors is not None:
-        about = graph.add(
-            "Sub", about, graph.number((to_numpy(anchors) - mean)[:, None, :], "points")
-        )
-    coordinates = graph.add("MatMul", about, graph.number(bases, "bases"))  # (L, n, s)
-    turned = graph.number(np.swapaxes(bases, 1, 2), "bases_turned")
-    residuals = graph.add("Sub", about, graph.add("MatMul", coordinates, turned))
-    norms = graph.add("Sqrt", graph.squares(residuals, axis=2))
-    distances = graph.add("Transpose", norms, perm=[1, 0])
-    if anchors is not None:
-        labels = graph.add("ArgMin", distances, axis=1, keepdims=0)
-    else:
-        labels = graph.add("ArgMax", graph.squares(coordinates, axis=2), axis=0, keepdims=0)
-    return {"labels": labels, "distances": distances}
+    points = model.mean_[None] if anchors is None else anchors
+    constants |= _subspaces(to_numpy(points), to_numpy(model.bases_))
+    return _LINEAR + (_MOST_INSIDE if anchors is None else _NEAREST), ["labels", "distances"]
 
 
-def _mixture(graph: _Graph, model: Any, samples: str) -> dict[str, str]:
-    """Add labels, Mahalanobis distances, probabilities and log-densities of a mixture."""
-    mean, means, bases, weights, variances, noise = (
+def _mixture(model: Any, constants: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return the lines of a mixture, and what they give; add their constants."""
+    means, bases, weights, variances, noise = (
         to_numpy(getattr(model, name)).astype(np.float64)
-        for name in ("mean_", "means_", "bases_", "weights_", "variances_", "noise_variances_")
+        for name in ("means_", "bases_", "weights_", "variances_", "noise_variances_")
     )
-    means = means - mean
+    constants |= _subspaces(means, bases)
     _, m, s = bases.shape
-    centred = graph.add("Sub", samples, graph.number(mean, "mean"))
-    cross = graph.add("MatMul", centred, graph.number(2.0 * means.T, "means_turned"))
-    norms = graph.add("Sub", graph.column(graph.squares(centred, axis=1)), cross)
-    norms = graph.add("Add", norms, graph.number(np.sum(means * means, axis=1)))
-    if s:
-        about = graph.add("Unsqueeze", centred, graph.constant(np.array([0])))
-        about = graph.add("Sub", about, graph.number(means[:, None, :], "means"))
-        coordinates = graph.add("MatMul", about, graph.number(bases, "bases"))  # (L, n, s)
-        squared = graph.add("Mul", coordinates, coordinates)
-        inside = graph.add("Transpose", graph.total(squared, axis=2), perm=[1, 0])
-        outside = graph.add("Sub", norms, inside)
-        outside = graph.add("Max", outside, graph.number(0.0))
-        along = graph.number((variances + noise[:, None])[:, None, :], "variances")
-        inside = graph.total(graph.add("Div", squared, along), axis=2)
-        inside = graph.add("Transpose", inside, perm=[1, 0])
-        weighted = graph.add("Div", outside, graph.number(noise, "noise"))
-        squares = graph.add("Add", weighted, inside)
-    else:
-        outside = graph.add("Max", norms, graph.number(0.0))
-        squares = graph.add("Div", outside, graph.number(noise, "noise"))
+    along = variances + noise[:, None]
     with np.errstate(divide="ignore"):
-        constant = np.log(weights)
-    logs = np.sum(np.log(variances + noise[:, None]), axis=1) + (m - s) * np.log(noise)
-    constant = constant - 0.5 * (logs + m * math.log(2.0 * math.pi))
-    halves = graph.add("Mul", squares, graph.number(0.5))
-    joint = graph.add("Sub", graph.number(constant, "constants"), halves)
-    top = graph.add("ReduceMax", joint, axes=[1], keepdims=1)
-    powers = graph.add("Exp", graph.add("Sub", joint, top))
-    total = graph.total(powers, axis=1, keepdims=True)
-    found = {
-        "labels": graph.add("ArgMax", joint, axis=1, keepdims=0),
-        "distances": graph.add("Sqrt", squares),
-        "probabilities": graph.add("Div", powers, total),
-    }
+        logs = np.log(weights)
+    spread = np.sum(np.log(along), axis=1) + (m - s) * np.log(noise)
+    constants["log_scales"] = logs - 0.5 * (spread + m * math.log(2.0 * math.pi))
+    constants |= {"noise": noise[:, None], "half": 0.5}
+    constants["deviations"] = np.sqrt(along if s else noise[:, None])[:, None, :]
+    found = ["labels", "distances", "probabilities"]
     if hasattr(model, "outlier_weight_"):  # the uniform part of their density is not exported
-        return found
-    log_density = graph.add("Add", top, graph.add("Log", total))
-    found["log_density"] = graph.add("Squeeze", log_density, graph.constant(np.array([1])))
-    return found
+        return _MIXTURE, found
+    return _MIXTURE + _LOG_DENSITY, [*found, "log_density"]
 
 
-def _model(graph: _Graph, fitted: Exported, version: str, results: Iterable[str]) -> Any:
-    """Return the model with its inputs, outputs and what it says about itself."""
-    helper, types = graph.onnx.helper, graph.onnx.TensorProto
-    (count, m, _), name = fitted.model.bases_.shape, type(fitted.model).__name__
-    kind = types.FLOAT if graph.dtype == np.float32 else types.DOUBLE
-    shapes = {
-        "labels": (types.INT64, ["n_samples"]),
-        "distances": (kind, ["n_samples", count]),
-        "probabilities": (kind, ["n_samples", count]),
-        "log_density": (kind, ["n_samples"]),
-    }
-    content = helper.make_graph(
-        graph.nodes,
-        name,
-        [helper.make_tensor_value_info("X", kind, ["n_samples", m])],
-        [helper.make_tensor_value_info(output, *shapes[output]) for output in results],
-        graph.constants,
-    )
-    model = helper.make_model(
-        content,
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="polyspan",
-        producer_version=version,
-        doc_string=f"A {name} of polyspan {version}. X has samples as rows, which must be "
-        "complete: a row with NaN or an infinite entry has the label -1 and all else NaN.",
-    )
-    about = {"estimator": name}
-    if fitted.features is not None:
-        about["features"] = json.dumps(fitted.features)
-    helper.set_model_props(model, about)
-    return model
+def _subspaces(points: np.ndarray, bases: np.ndarray) -> dict[str, Any]:
+    """Return the constants of residuals; points have a direction of zeros where they are alone."""
+    if not bases.shape[2]:  # not every runtime sums over nothing
+        bases = np.zeros((*bases.shape[:2], 1))
+    turned = np.swapaxes(bases, 1, 2)
+    return {"points": points[:, None, :], "bases": bases, "bases_turned": turned}

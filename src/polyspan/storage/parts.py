@@ -34,6 +34,7 @@ from polyspan.storage.structure import (
     texts,
     wholes,
 )
+from polyspan.tables import SubspaceImputer
 from polyspan.tables.columns import ColumnType
 from polyspan.tables.components import Components
 from polyspan.tables.donors import Donors
@@ -54,7 +55,6 @@ WIDEST = 16
 def _memory(one: Memory, see: Shapes) -> None:
     for k, rows in enumerate(see.several("factors", one.factors, "subspaces")):
         see.floats(f"factors[{k}]", rows, None, "features")
-    see.whole("rank", one.rank, 0, see["features"])
 
 
 def _stream(one: Stream, see: Shapes) -> None:
@@ -64,17 +64,17 @@ def _stream(one: Stream, see: Shapes) -> None:
         see.part("memory", one.memory, Memory, **see.sizes)
 
 
-def _subspaces(one: KernelSubspaces, see: Shapes) -> None:
-    members_and_coefs(see, one.members, one.coefs)
+def spans(members: str, coefs: str) -> Rule:
+    """Return the rule for the samples that span each subspace, and their coefficients."""
 
+    def checked(one: Any, see: Shapes) -> None:
+        indices = see.several(members, getattr(one, members), "subspaces")
+        factors = see.several(coefs, getattr(one, coefs), "subspaces")
+        for k, (own, E) in enumerate(zip(indices, factors, strict=True)):
+            see.ints(f"{members}[{k}]", own, None, least=0, below=see.sizes.get("samples"))
+            see.floats(f"{coefs}[{k}]", E, len(own), None)
 
-def members_and_coefs(see: Shapes, members: Any, coefs: Any) -> None:
-    """Check the samples that span each subspace, and their coefficients."""
-    see.several("members", members, "subspaces")
-    see.several("coefs", coefs, "subspaces")
-    for k, (own, E) in enumerate(zip(members, coefs, strict=True)):
-        see.ints(f"members[{k}]", own, None, least=0, below=see.sizes.get("samples"))
-        see.floats(f"coefs[{k}]", E, len(own), None)
+    return checked
 
 
 def _samples(one: ExactUnion, see: Shapes) -> None:
@@ -170,10 +170,11 @@ def _feature(one: Feature, see: Shapes) -> None:
         see.whole("bounds", bound, -(2**64), 2**64)
 
 
-def check_features(see: Shapes, features: Any, model: Any) -> None:
+def imputer_features(one: SubspaceImputer, see: Shapes) -> None:
     """Check the columns of a table, and what fills those that are used."""
-    see.parts("_features", features, "features", Feature)
-    used = [one for one in features if one.is_used]
+    see.parts("_features", one._features, "features", Feature)
+    used = [feature for feature in one._features if feature.is_used]
+    model = one._model
     if model is None:
         return
     see.part("_model", model, TableModel, SubspaceModel, columns=len(used))
@@ -193,6 +194,7 @@ LAYOUT: dict[type, Sequence[Rule]] = {
         floats("counts", "subspaces"),
         floats("totals", "subspaces", "features"),
         numbers("squares"),
+        wholes("rank", 0, "features"),
         _memory,
     ),
     Stream: (
@@ -206,11 +208,11 @@ LAYOUT: dict[type, Sequence[Rule]] = {
     Merge: (texts("kind"), wholes("n_left", 0, 2**31), numbers("distance")),
     Kernel: (texts("name"), numbers("gamma", optional=True), numbers("degree coef0")),
     KernelCenterer: (floats("K_fit_rows_", "samples"), numbers("K_fit_all_")),
-    KernelSubspaces: (_subspaces,),
+    KernelSubspaces: (spans("members", "coefs"),),
     ExactUnion: (
         _samples,
         part("centerer", KernelCenterer, samples="samples"),
-        part("subspaces", KernelSubspaces, samples="samples", gives="subspaces"),
+        part("subspaces", KernelSubspaces, samples="samples", subspaces=None),
         floats("gram signs", "samples", "samples", optional=True),
         floats("shares", "samples", optional=True),
         ints("kept", "samples", least=0, optional=True),
@@ -222,7 +224,7 @@ LAYOUT: dict[type, Sequence[Rule]] = {
         floats("whitener", "landmarks", "rank"),
     ),
     LowRankUnion: (
-        part("map", NystromMap, features="features", gives="rank"),
+        part("map", NystromMap, features="features", rank=None),
         floats("mean", "rank"),
         floats("bases", "subspaces", "rank", None),
     ),
@@ -262,7 +264,7 @@ LAYOUT: dict[type, Sequence[Rule]] = {
         _sizes,
     ),
     SubspaceModel: (
-        part("encoding", Encoding, columns="columns", gives="encoded"),
+        part("encoding", Encoding, columns="columns", encoded=None),
         part("fill", Fill, encoded="encoded"),
         floats("errors", "columns"),
     ),
@@ -273,7 +275,7 @@ LAYOUT: dict[type, Sequence[Rule]] = {
         nonempty("rows"),
     ),
     TableModel: (
-        part("encoding", Encoding, columns="columns", gives="encoded"),
+        part("encoding", Encoding, columns="columns", encoded=None),
         part("linear", Gaussian, encoded="encoded"),
         part("ranks", Gaussian, encoded="encoded"),
         part("components", Components, optional=True, encoded="encoded"),

@@ -49,27 +49,34 @@ class Shapes:
 
     def run(self, one: Any) -> None:
         """Check an object of a known type."""
-        known = [field.name for field in fields(one)] if is_dataclass(one) else []
-        hidden = hidden_names(one, known)
-        if hidden:
-            raise StructureError(f"{self.where} hides {hidden[0]!r} of its class")
+        kind = type(one)
+        own = [field.name for field in fields(one)] if is_dataclass(one) else []
+        own += kind._get_param_names() if isinstance(one, BaseEstimator) else []
+        for name in vars(one):
+            if hasattr(kind, name) and name not in own:
+                raise StructureError(f"{self.where} hides {name!r} of its class")
         if isinstance(one, BaseEstimator):
             check_estimator_parameters(one)
-        for rule in self._checks[type(one)]:
+        for rule in self._checks[kind]:
             rule(one, self)
 
-    def part(self, name: str, one: Any, *kinds: type, **sizes: int) -> Shapes:
-        """Check an object inside, which must be of one of these types; return its sizes."""
+    def part(self, name: str, one: Any, *kinds: type, **sizes: Size) -> None:
+        """Check an object inside, which must be of one of these types.
+
+        Its sizes are numbers, or sizes of this object; None says that one is known only inside.
+        """
         if type(one) not in kinds:
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise StructureError(
                 f"{name} of {self.where} is a {type(one).__name__}, and must be a {wanted}"
             )
-        inside = Shapes(f"{self.where}.{name}", self._checks, **sizes)
+        known = {own: self[n] if isinstance(n, str) else n for own, n in sizes.items()}
+        given = {own: n for own, n in known.items() if n is not None}
+        inside = Shapes(f"{self.where}.{name}", self._checks, **given)
         inside.run(one)
-        return inside
+        self.sizes |= {own: inside[own] for own, n in known.items() if n is None}
 
-    def parts(self, name: str, some: Any, n: Size, kind: type, **sizes: int) -> None:
+    def parts(self, name: str, some: Any, n: Size, kind: type, **sizes: Size) -> None:
         """Check a tuple or list of objects of one type."""
         for k, one in enumerate(self.several(name, some, n)):
             self.part(f"{name}[{k}]", one, kind, **sizes)
@@ -83,8 +90,7 @@ class Shapes:
 
     def floats(self, name: str, array: Any, *shape: Size, finite: bool = True) -> None:
         """Check an array of float32 or float64."""
-        self._typed(name, array, "f", (4, 8))
-        self._fit(name, array.shape, shape)
+        self._array(name, array, "f", (4, 8), shape)
         if finite and not np.isfinite(array).all():
             raise StructureError(f"{name} of {self.where} holds NaN or infinity")
 
@@ -92,8 +98,7 @@ class Shapes:
         self, name: str, array: Any, *shape: Size, least: int | None = None, below: Size = None
     ) -> None:
         """Check an array of indices: from `least` on, and below a size."""
-        self._typed(name, array, "i", (4, 8))
-        self._fit(name, array.shape, shape)
+        self._array(name, array, "i", (4, 8), shape)
         if not array.size:
             return
         most = self[below] if isinstance(below, str) else below
@@ -104,10 +109,14 @@ class Shapes:
                 f"{name} of {self.where} has numbers from {low} to {high}, and may have {bounds}"
             )
 
+    def nonempty(self, name: str, array: Any) -> None:
+        """Check that an array has an entry."""
+        if not len(array):
+            raise StructureError(f"{name} of {self.where} is empty")
+
     def flags(self, name: str, array: Any, *shape: Size) -> None:
         """Check an array of booleans."""
-        self._typed(name, array, "b", (1,))
-        self._fit(name, array.shape, shape)
+        self._array(name, array, "b", (1,), shape)
 
     def words(self, name: str, array: Any, *shape: Size) -> None:
         """Check an array of text, or of objects."""
@@ -120,8 +129,9 @@ class Shapes:
         if not isinstance(value, Real) or (least is not None and not float(value) >= least):
             raise StructureError(f"{name} of {self.where} is {_shown(value)}")
 
-    def whole(self, name: str, value: Any, least: int, most: int) -> None:
-        """Check a whole number between two others."""
+    def whole(self, name: str, value: Any, least: int | str, most: int | str) -> None:
+        """Check a whole number between two others, which may be sizes."""
+        least, most = (self[one] if isinstance(one, str) else one for one in (least, most))
         if not isinstance(value, Integral) or not least <= int(value) <= most:
             raise StructureError(
                 f"{name} of {self.where} is {_shown(value)}, and may be from {least} to {most}"
@@ -142,28 +152,28 @@ class Shapes:
             raise StructureError(f"{self.where} lacks the array that says {size!r}")
         return self.sizes[size]
 
-    def _typed(self, name: str, array: Any, kind: str, sizes: tuple[int, ...]) -> None:
+    def _array(
+        self, name: str, array: Any, kind: str, n_bytes: tuple[int, ...], shape: tuple[Size, ...]
+    ) -> None:
         if not isinstance(array, np.ndarray):
             raise StructureError(f"{name} of {self.where} is a {type(array).__name__}, no array")
         dtype = array.dtype
-        if dtype.kind != kind or dtype.itemsize not in sizes or not dtype.isnative:
+        if dtype.kind != kind or dtype.itemsize not in n_bytes or not dtype.isnative:
             raise StructureError(f"{name} of {self.where} is an array of {dtype}")
+        self._fit(name, array.shape, shape)
 
     def _fit(self, name: str, found: tuple[int, ...], wanted: tuple[Size, ...]) -> None:
         """Compare a shape, and keep the sizes that it is the first to have."""
-        if len(found) == len(wanted):
-            for size, one in zip(wanted, found, strict=True):
-                if isinstance(size, str):
-                    self.sizes.setdefault(size, one)
-            known = [self.sizes[one] if isinstance(one, str) else one for one in wanted]
-            if all(one in (None, size) for one, size in zip(known, found, strict=True)):
-                return
-        else:
-            known = [None if isinstance(one, str) else one for one in wanted]
-        shown = ", ".join("any" if one is None else str(one) for one in known)
-        raise StructureError(
-            f"{name} of {self.where} has the shape {found}, which does not fit ({shown})"
-        )
+        fits = len(found) == len(wanted)
+        known = []
+        for size, one in zip(wanted, found, strict=False):
+            known.append(self.sizes.setdefault(size, one) if isinstance(size, str) else size)
+            fits = fits and known[-1] in (None, one)
+        if not fits:
+            shown = ", ".join("any" if one is None else str(one) for one in known)
+            raise StructureError(
+                f"{name} of {self.where} has the shape {found}, which does not fit ({shown})"
+            )
 
 
 def _shown(value: Any) -> str:
@@ -182,21 +192,10 @@ def check_estimator_parameters(model: Any) -> None:
     validate_parameter_constraints(constraints, given, caller_name=kind.__name__)
     for name, value in given.items():
         if isinstance(value, np.random.RandomState):
-            _check_generator(name, value)
-
-
-def _check_generator(name: str, generator: np.random.RandomState) -> None:
-    state: Any = generator.get_state(legacy=False)
-    place = state["state"]["pos"]
-    if not 0 <= place <= TWISTER_NUMBERS:
-        raise ValueError(f"{name} is at number {place} of {TWISTER_NUMBERS}")
-
-
-def hidden_names(one: Any, known: Sequence[str]) -> list[str]:
-    """Return the names of the class that attributes of an object hide, but for parameters."""
-    kind = type(one)
-    parameters = kind._get_param_names() if hasattr(kind, "_get_param_names") else []
-    return [name for name in vars(one) if hasattr(kind, name) and name not in (*known, *parameters)]
+            state: Any = value.get_state(legacy=False)
+            place = state["state"]["pos"]
+            if not 0 <= place <= TWISTER_NUMBERS:
+                raise ValueError(f"{name} is at number {place} of {TWISTER_NUMBERS}")
 
 
 def _rule(check: Callable[..., Any]) -> Callable[..., Rule]:
@@ -214,49 +213,8 @@ def _rule(check: Callable[..., Any]) -> Callable[..., Rule]:
     return rule
 
 
-floats, ints, flags, words = (
-    _rule(check) for check in (Shapes.floats, Shapes.ints, Shapes.flags, Shapes.words)
+floats, ints, flags, nonempty = (
+    _rule(check) for check in (Shapes.floats, Shapes.ints, Shapes.flags, Shapes.nonempty)
 )
-numbers, wholes, texts, several = (
-    _rule(check) for check in (Shapes.number, Shapes.whole, Shapes.text, Shapes.several)
-)
-
-
-def part(name: str, *kinds: type, optional: bool = False, gives: str = "", **sizes: str) -> Rule:
-    """Return the rule for an object inside.
-
-    Its sizes are those of the object around it, by their names there; `gives` names one that is
-    known only inside.
-    """
-
-    def checked(one: Any, see: Shapes) -> None:
-        value = getattr(one, name, None)
-        if value is None and optional:
-            return
-        known = {inner: see[outer] for inner, outer in sizes.items()}
-        inside = see.part(name, value, *kinds, **known)
-        if gives:
-            see.sizes[gives] = inside[gives]
-
-    return checked
-
-
-def parts(name: str, n: Size, kind: type, **sizes: str) -> Rule:
-    """Return the rule for a tuple or list of objects of one type."""
-
-    def checked(one: Any, see: Shapes) -> None:
-        known = {inner: see[outer] for inner, outer in sizes.items()}
-        see.parts(name, getattr(one, name, None), n, kind, **known)
-
-    return checked
-
-
-def nonempty(names: str) -> Rule:
-    """Return the rule for arrays that must have an entry."""
-
-    def checked(one: Any, see: Shapes) -> None:
-        for name in names.split():
-            if not len(getattr(one, name)):
-                raise StructureError(f"{name} of {see.where} is empty")
-
-    return checked
+numbers, wholes, texts = (_rule(check) for check in (Shapes.number, Shapes.whole, Shapes.text))
+several, part, parts = (_rule(check) for check in (Shapes.several, Shapes.part, Shapes.parts))
