@@ -18,13 +18,12 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"re
 
 @compiled
 def nearest_blocks(
-    z: Any, place: Any, thick: int, side: int, reach: int, radius: int, k: int, distances: Any,
-    places: Any,
-) -> None:  # fmt: skip  # pragma: no cover - compiled
-    """Write the places of the k blocks that are most like the one at a place, in any order."""
+    z: Any, place: Any, thick: int, side: int, reach: int, radius: int, distances: Any, places: Any
+) -> None:  # pragma: no cover - compiled
+    """Write squared distances and places of the blocks nearest to one, the nearest first."""
     depth, height, width = z.shape
     front, top, left = place
-    n = 0
+    distances[:] = np.inf
     for s in range(max(0, front - reach), min(depth - thick, front + reach) + 1):
         for i in range(max(0, top - radius), min(height - side, top + radius) + 1):
             for j in range(max(0, left - radius), min(width - side, left + radius) + 1):
@@ -35,11 +34,14 @@ def nearest_blocks(
                             difference = z[front + c, top + a, left + b] - z[s + c, i + a, j + b]
                             total += difference * difference
                 # The block itself is always one of its group, so that every voxel is covered.
-                own = s == front and i == top and j == left
-                distances[n] = np.float32(-1.0) if own else total
-                places[n] = (s * height + i) * width + j
-                n += 1
-    places[:k] = places[np.argpartition(distances[:n], k - 1)[:k]]
+                if s == front and i == top and j == left:
+                    total = np.float32(-1.0)
+                q = len(distances) - 1
+                if total < distances[q]:
+                    while q > 0 and distances[q - 1] > total:
+                        distances[q], places[q] = distances[q - 1], places[q - 1]
+                        q -= 1
+                    distances[q], places[q] = total, (s * height + i) * width + j
 
 
 @compiled
@@ -50,16 +52,23 @@ def gather(
     _, height, width = volume.shape
     for q in range(len(out)):
         s, i, j = places[q] // width // height, places[q] // width % height, places[q] % width
-        block = volume[s : s + thick, i : i + side, j : j + side]
-        out[q].reshape(block.shape)[:] = block
+        t = 0
+        for c in range(thick):
+            for a in range(side):
+                for b in range(side):
+                    out[q, t] = volume[s + c, i + a, j + b]
+                    t += 1
 
 
 @compiled
 def centre(B: Any, Y: Any) -> Any:  # pragma: no cover - compiled
     """Subtract the mean of the rows of B from both, and return it."""
-    mean = B.sum(axis=0) / np.float32(len(B))
-    B -= mean
-    Y -= mean
+    # numba takes much longer to compile sums along an axis.
+    mean = np.full(len(B), np.float32(1.0 / len(B))) @ B
+    for A in (B, Y):
+        for q in range(len(A)):
+            for t in range(len(mean)):
+                A[q, t] -= mean[t]
     return mean
 
 
@@ -87,7 +96,7 @@ def _scatter(
 ) -> None:  # pragma: no cover - compiled
     """Add a group to the sums, each voxel weighted by how few directions hold it."""
     height, width, thick, side = shape
-    weight = np.float32(1.0) / ((T * T).sum(axis=0) + np.float32(floor))
+    weight = np.float32(1.0) / (np.ones(len(T), np.float32) @ (T * T) + np.float32(floor))
     for q in range(len(X)):
         s = places[q] // width // height - corner[0]
         i, j = places[q] // width % height - corner[1], places[q] % width
@@ -114,17 +123,14 @@ def group_blocks(
     """
     height, width = volumes.shape[2:]
     area = thick * side * side
-    most = (2 * reach + 1) * (2 * radius + 1) ** 2
-    distances, places = np.empty(most, np.float32), np.empty(most, np.int64)
+    distances, places = np.empty(k, np.float32), np.empty(k, np.int64)
     B, Y = np.empty((k, area), np.float32), np.empty((k, area), np.float32)
     shape = (height, width, thick, side)
     for front in fronts:
         for top in tops:
             for left in lefts:
                 place = (front, top, left)
-                nearest_blocks(
-                    estimates[0], place, thick, side, reach, radius, k, distances, places
-                )
+                nearest_blocks(estimates[0], place, thick, side, reach, radius, distances, places)
                 for c in range(volumes.shape[0]):
                     gather(estimates[c], places, thick, side, B)
                     gather(volumes[c], places, thick, side, Y)
@@ -156,18 +162,16 @@ def fill_band(
     width = planes.shape[2]
     area = side * side
     size = joint * area
-    most = (2 * radius + 1) ** 2
-    distances, places = np.empty(most, np.float32), np.empty(most, np.int64)
+    distances, places = np.empty(k, np.float32), np.empty(k, np.int64)
     B, x = np.empty((k, size), np.float32), np.empty((1, size), np.float32)
     holes = np.empty((1, size), np.bool_)
-    own = np.empty(1, np.int64)
     for top in tops:
         for left in lefts:
-            own[0] = top * width + left
+            own = np.full(1, top * width + left)
             gather(missing, own, joint, side, holes)
             if not holes.any():
                 continue
-            nearest_blocks(guide, (0, top, left), 1, side, 0, radius, k, distances, places)
+            nearest_blocks(guide, (0, top, left), 1, side, 0, radius, distances, places)
             seen = np.where(holes, np.float32(0.0), np.float32(1.0))
             for first in range(0, planes.shape[0], joint):
                 together = planes[first : first + joint]

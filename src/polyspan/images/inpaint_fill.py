@@ -92,8 +92,7 @@ def fill_planes(
     smooth = _smooth(planes, missing)
     models = []
     if with_mixture:
-        holed = _holed(planes, missing)
-        pairs = zip(smooth, holed, strict=True)
+        pairs = zip(smooth, _holed(planes, missing), strict=True)
         models = [given or PatchModel.of(learned_mixture(*pair, rng)) for pair in pairs]
     step.ticks(1)()
 

@@ -161,9 +161,8 @@ class OwnMixture:
         return namespace(planes).stack(found)
 
     def _denoise(self, plane: Array, sigma: float) -> Array:
-        model, noise = self.model, sigma if self.model is not None else None
-        if model is None:
-            model = PatchModel.of(self.learn(plane, sigma))
+        model = self.model or PatchModel.of(self.learn(plane, sigma))
+        noise = None if self.model is None else sigma
         gaussians = _mapped(model.gaussians, lambda array: moved_to(array, plane, plane.dtype))
         mean = moved_to(model.mean, plane, plane.dtype)
 

@@ -92,7 +92,6 @@ def denoise_volume(
     Memory beyond the volume: at most four float32 copies of it, and for each thread some slices
     and some tens of megabytes.
     """
-    share = share or Share()
     planes = np.ascontiguousarray(volume, dtype=np.float32)
     planes = planes if planes.ndim == 4 else planes[None]
     if sigma == 0:
@@ -103,7 +102,7 @@ def denoise_volume(
     span = float(np.ptp(halve(halve(planes[0]))))
     levels = LEVELS * sigma * np.sqrt(len(planes)) / max(span, sigma)
     passes = volume_passes(levels) if deep else frame_passes(levels)
-    step = share.of(1 + len(passes))
+    step = (share or Share()).of(1 + len(passes))
     estimate = np.empty_like(planes)
     if deep:
         block = DEEP if levels < STRONG else DEEP_STRONG
