@@ -231,11 +231,11 @@ def learn_level(level: float, learned: Learned, crops: Crops) -> tuple[Stage, ..
     draws = [([e, y], x) for e, y, x in zip(estimates, noisy, truths, strict=True)]
     stages = []
     for number, sharpness in enumerate(SHARPNESS):
-        step = rounds[number - 1].step if number else 2
+        step = rounds[number - 1][1] if number else 2
         stage, estimates = learn_stage(draws, level, prior, sharpness, step, crops)
         stages.append(stage)
         if number < len(SHARPNESS) - 1:
-            passes = rounds[number].passes
+            passes, _ = rounds[number]
             draws = []
             for y, e, x in zip(noisy, estimates, truths, strict=True):
                 grouped = passed(y[None], e[None], level, passes)[0]

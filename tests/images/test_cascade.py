@@ -94,7 +94,7 @@ def test_every_step_is_counted():
         ticks = []
         run(noisy, 0.4, n_rounds, step=Share(ticks.append))
         assert len(ticks) == n_ticks(preset)
-    assert [len(r.passes) for r in rounds_for(0.0)] == [len(r.passes) for r in rounds_for(99.0)]
+    assert [len(r) for r, _ in rounds_for(0.0)] == [len(r) for r, _ in rounds_for(99.0)]
 
 
 def test_threads_change_nothing():

@@ -146,7 +146,7 @@ def test_correlated_noise_is_removed_better_than_as_white_noise():
     clean = GRAY[40:136, 60:156]
     noisy = clean + np.float32(15 / 255) * blurred(1.0, clean.shape, 1)
     found = denoise_correlated(
-        noisy[None], noise_autocovariance(noisy), 15.0, np.random.RandomState(0)
+        noisy[None], noise_autocovariance(noisy)[None], 15.0, np.random.RandomState(0)
     )[0]
     white = denoise_image(noisy, 15 / 255)
     assert np.mean((found - clean) ** 2) < 0.8 * np.mean((white - clean) ** 2)

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.ndimage import gaussian_filter
 
-from polyspan.images.groups import corners
-from polyspan.images.inpaint_groups import LEAST_VARIANCE, Round, fill_groups
+from polyspan.images.groups import Pass, corners
+from polyspan.images.inpaint_groups import LEAST_VARIANCE, fill_groups
 from polyspan.images.interpolation import guess_from_other_channels, interpolate
 
 RNG = np.random.default_rng(0)
@@ -20,7 +20,7 @@ def literal_round(planes, missing, one, joint, scale):
     n_planes, height, width = planes.shape
     p, holes = one.side, np.broadcast_to(missing, planes.shape)
     guide = planes.mean(axis=0) if joint > 1 else planes[0]
-    noise, floor = (one.sigma / 255 * scale) ** 2, LEAST_VARIANCE * scale**2
+    noise, floor = one.kappa * scale**2, LEAST_VARIANCE * scale**2
     totals, weights = np.zeros(planes.shape), np.zeros(planes.shape)
     for top in corners(height - p, one.step):
         for left in corners(width - p, one.step):
@@ -51,7 +51,7 @@ def literal_round(planes, missing, one, joint, scale):
 
 @pytest.mark.parametrize(("missing", "joint"), [(SHARED, 1), (OWN, 3)])
 def test_the_loops_equal_the_formulas(missing, joint):
-    one = Round(20.0, 3, n_similar=12, side=5, radius=6)
+    one = Pass(5, 12, (20 / 255) ** 2, 3, radius=6)
     holes = np.broadcast_to(missing, PLANES.shape)
     ranges = [np.ptp(plane[~hole]) for plane, hole in zip(PLANES, holes, strict=True)]
     scale = max(ranges) / (1 if joint == 3 else 3**0.5)
@@ -61,7 +61,7 @@ def test_the_loops_equal_the_formulas(missing, joint):
 
 def test_what_is_given_stays_and_threads_change_nothing():
     before = PLANES.copy()
-    rounds = (Round(12.0, 2), Round(5.0, 1, side=6))
+    rounds = (Pass(8, 30, 0.002, 2, radius=12), Pass(6, 30, 0.0004, 1, radius=12))
     first = fill_groups(PLANES, OWN, rounds)
     assert_array_equal(PLANES, before)
     assert_array_equal(first[~OWN], PLANES[~OWN])
@@ -71,7 +71,7 @@ def test_what_is_given_stays_and_threads_change_nothing():
 
 def test_a_picture_smaller_than_a_patch_and_its_neighbourhood():
     small, holes = PLANES[:1, :6, :7], SHARED[:, :6, :7]
-    assert np.isfinite(fill_groups(small, holes, (Round(5.0, 2),))).all()
+    assert np.isfinite(fill_groups(small, holes, (Pass(8, 30, 0.0004, 2, radius=12),))).all()
 
 
 def test_detail_of_other_channels_is_found_in_the_holes():

@@ -94,10 +94,10 @@ def test_the_stages_of_the_package():
     n_channels = (2, *[3] * max(ROUNDS.values()))
     for stages in known.stages:
         assert [stage.maps.shape for stage in stages] == [
-            (len(known.prior), 64, 64 * n) for n in n_channels
+            (len(known.prior.weights), 64, 64 * n) for n in n_channels
         ]
         for stage in stages:
-            assert stage.errors.shape == (len(known.prior), 64)
+            assert stage.errors.shape == (len(known.prior.weights), 64)
             assert stage.errors.min() > 0
             assert 0 < stage.sharpness < 1
             assert 0.1 < stage.calibration < 10

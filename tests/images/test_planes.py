@@ -65,7 +65,7 @@ def test_planes_become_the_picture_again(axis, kind):
     planes = mixed(basis, channels)
     assert planes.shape == (3, 5, 7)
     expected = moved / (255 if kind is np.uint8 else 1)
-    assert_allclose(as_image(planes, axis, dtype, scale, basis.T), expected, atol=1e-4)
+    assert_allclose(as_image(mixed(basis.T, planes), axis, dtype, scale), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**40])

@@ -16,7 +16,8 @@ EXACT = PatchPrior(SHIPPED.weights, SHIPPED.variances, np.swapaxes(TURNED, 1, 2)
 def drawn(prior, noise, n, seed=0):
     """Return patches of a prior with noise, as columns, and their classes."""
     rng = np.random.default_rng(seed)
-    labels = rng.choice(len(prior), n, p=prior.weights / prior.weights.sum(dtype=np.float64))
+    weights = prior.weights / prior.weights.sum(dtype=np.float64)
+    labels = rng.choice(len(weights), n, p=weights)
     factors = rng.standard_normal((n, prior.variances.shape[1])) * np.sqrt(prior.variances[labels])
     patches = np.einsum("nk,nkm->mn", factors, prior.directions[labels])
     return patches + np.sqrt(noise) * rng.standard_normal(patches.shape), labels

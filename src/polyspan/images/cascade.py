@@ -20,22 +20,17 @@ NOISE_RANGE = 1.5
 ROUNDS = {"fast": 0, "balanced": 1, "best": 2}
 
 
-@dataclass(frozen=True)
-class Round:
-    """Passes over groups of similar patches, and then a learned stage."""
+def rounds_for(level: float) -> tuple[tuple[tuple[Pass, ...], int], ...]:
+    """Return all rounds for a noise in levels of 255.
 
-    passes: tuple[Pass, ...]
-    step: int
-    """Pixels from one patch of the stage to the next."""
-
-
-def rounds_for(level: float) -> tuple[Round, ...]:
-    """Return all rounds for a noise in levels of 255."""
+    Each has passes over groups of similar patches, and then a learned stage: the second number is
+    that of pixels from one of its patches to the next.
+    """
     if level < STRONG:
         first = (Pass(8, 40, 0.8, 6), Pass(6, 34, 0.8, 4))
     else:
         first = (Pass(8, 60, 0.6, 6), Pass(8, 60, 0.6, 4))
-    return Round(first, 3), Round((Pass(8, 40, 0.5, 4),), 2)
+    return (first, 3), ((Pass(8, 40, 0.5, 4),), 2)
 
 
 def value_of_level(plane: Array, sigma: float) -> float:
@@ -84,10 +79,10 @@ class Cascade:
         estimate = self._with_coarse_scale(estimate, planes, sigma, units)
         self.step.ticks(1)()
         estimate, variance = self._stage([estimate, planes], sigma, stages, priors, 0, 2)
-        for number, one in enumerate(rounds_for(levels[0])[: self.n_rounds]):
-            grouped = passed(planes, estimate, sigma, one.passes, self.n_jobs, self.step)
+        for number, (passes, step) in enumerate(rounds_for(levels[0])[: self.n_rounds]):
+            grouped = passed(planes, estimate, sigma, passes, self.n_jobs, self.step)
             channels = [grouped, planes, estimate]
-            estimate, variance = self._stage(channels, sigma, stages, priors, number + 1, one.step)
+            estimate, variance = self._stage(channels, sigma, stages, priors, number + 1, step)
         return estimate, variance
 
     def _with_coarse_scale(
@@ -129,7 +124,7 @@ class Cascade:
 
 def n_ticks(preset: str) -> int:
     """Return the number of steps of a cascade."""
-    return 2 + sum(len(one.passes) + 1 for one in rounds_for(0.0)[: ROUNDS[preset]])
+    return 2 + sum(len(passes) + 1 for passes, _ in rounds_for(0.0)[: ROUNDS[preset]])
 
 
 def passed(

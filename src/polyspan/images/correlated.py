@@ -10,8 +10,8 @@ from polyspan.base.progress import Share
 from polyspan.images.cascade import passed
 from polyspan.images.groups import LEVELS, Pass, Whitening, passes_for
 from polyspan.images.mixtures import FAST, MARGIN
-from polyspan.images.noise import mosaic, saturated, step_for
-from polyspan.images.patches import Canvas, sample_patches
+from polyspan.images.noise import mosaic, patches_without, saturated, step_for
+from polyspan.images.patches import block_sums, sample_patches
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 
 WARNING = (
@@ -55,13 +55,8 @@ def _power(plane: Array, most: int) -> tuple[np.ndarray, np.ndarray]:
     side = min(SIDE, *plane.shape)
     small, step = mosaic(plane, side, max(STEP, step_for(plane.shape, side, most)))
     plane = to_numpy(small)
-    windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
-    blocks = windows[::step, ::step].reshape(-1, side, side)
-    bad = saturated(plane)
-    if bad.any():
-        views = np.lib.stride_tricks.sliding_window_view(bad, (side, side))[::step, ::step]
-        good = ~views.any(axis=(2, 3)).ravel()
-        blocks = blocks[good] if good.sum() >= LEAST_FLAT else blocks
+    rows = patches_without(plane, saturated(plane), side, step, LEAST_FLAT)
+    blocks = rows.reshape(-1, side, side)
     power = dctn(blocks.astype(np.float32), axes=(1, 2), norm="ortho") ** 2
     return power, np.add.outer(np.arange(side), np.arange(side))
 
@@ -113,7 +108,14 @@ def is_correlated(plane: Array) -> bool:
     Noise that was blurred, compressed or interpolated is weak at the highest frequencies. Planes
     of less than 96 pixels in a direction have too few blocks to tell.
     """
-    return min(plane.shape) >= LEAST_SIDE and high_ratio(plane) < LEAST_RATIO
+    if min(plane.shape) < LEAST_SIDE:
+        return False
+    spectrum = noise_spectrum(plane)
+    order = np.add.outer(*[np.arange(len(spectrum))] * 2)
+    middle, high = (
+        float(np.median(spectrum[(order >= low) & (order <= top)])) for low, top in (MIDDLE, HIGH)
+    )
+    return high < LEAST_RATIO * middle
 
 
 def is_soft(plane: Array) -> bool:
@@ -141,16 +143,6 @@ def is_soft(plane: Array) -> bool:
     )
 
 
-def high_ratio(plane: Array) -> float:
-    """Return the noise at the highest frequencies, as a part of that at middle ones."""
-    spectrum = noise_spectrum(plane)
-    order = np.add.outer(*[np.arange(len(spectrum))] * 2) * (SIDE / len(spectrum))
-    middle, high = (
-        float(np.median(spectrum[(order >= low) & (order <= top)])) for low, top in (MIDDLE, HIGH)
-    )
-    return high / middle if middle > 0 else 1.0
-
-
 def noise_like(
     autocovariance: np.ndarray, shape: tuple[int, ...], rng: np.random.RandomState
 ) -> np.ndarray:
@@ -168,24 +160,19 @@ def noise_like(
 
 def whitener(autocovariance: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the matrix that makes the noise of patches (as rows) white, and its inverse."""
-    variances, vectors = _principal(autocovariance, side)
-    roots = np.sqrt(variances)
+    middle = len(autocovariance) // 2
+    i, j = (part.ravel() for part in np.indices((side, side)))
+    rows, columns = (np.subtract.outer(part, part) + middle for part in (i, j))
+    # Principal variances and directions of the noise in a patch.
+    variances, vectors = np.linalg.eigh(autocovariance[rows, columns])
+    roots = np.sqrt(np.maximum(variances, LEAST_VARIANCE * variances.mean()))
     forth, back = (vectors / roots) @ vectors.T, (vectors * roots) @ vectors.T
     return forth.astype(np.float32), back.astype(np.float32)
 
 
-def _principal(autocovariance: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return principal variances and directions of the noise in a patch."""
-    middle = len(autocovariance) // 2
-    i, j = (part.ravel() for part in np.indices((side, side)))
-    rows, columns = (np.subtract.outer(part, part) + middle for part in (i, j))
-    variances, vectors = np.linalg.eigh(autocovariance[rows, columns])
-    return np.maximum(variances, LEAST_VARIANCE * variances.mean()), vectors
-
-
 def denoise_correlated(
     planes: np.ndarray,
-    autocovariance: np.ndarray,
+    each: np.ndarray,
     levels: float,
     rng: np.random.RandomState,
     n_jobs: int = 1,
@@ -199,8 +186,8 @@ def denoise_correlated(
     Parameters
     ----------
     planes : array of shape (n_planes, height, width)
-    autocovariance : array of shape (19, 19) or (n_planes, 19, 19)
-        Of the noise, in the units of the planes squared.
+    each : array of shape (n_planes, 19, 19)
+        Autocovariances of their noise, in the units of the planes squared.
     levels : float
         Standard deviation of the noise in levels of 255; it says which passes over groups follow.
     step : Share, default=None
@@ -208,7 +195,6 @@ def denoise_correlated(
     """
     step = step or Share()
     planes = np.ascontiguousarray(planes, dtype=np.float32)
-    each = np.broadcast_to(autocovariance, (len(planes), *autocovariance.shape[-2:]))
     estimate = np.empty_like(planes)
     for out, plane, own in zip(estimate, planes, each, strict=True):
         out[:] = _pilot(plane, own, rng)
@@ -231,8 +217,10 @@ def _pilot(plane: np.ndarray, autocovariance: np.ndarray, rng: np.random.RandomS
     forth, back = whitener(autocovariance, side)
     model = FAST.fitted(sample_patches(plane, (side, side), FAST.n_train, rng) @ forth, MARGIN, rng)
     gaussians = gaussians_of(model)
-    canvas = Canvas(plane, side, FAST.step)
-    for top, some in canvas.bands():
+
+    def change(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         expected, certainty = posterior_means(some @ forth, model.mean_, gaussians, None)
-        canvas.add(top, expected @ back, certainty.astype(np.float32, copy=False))
-    return canvas.mean()
+        return expected @ back, certainty.astype(np.float32, copy=False)
+
+    total, weight = block_sums(plane, side, FAST.step, change)
+    return np.asarray(total / weight)

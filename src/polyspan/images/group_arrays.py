@@ -64,7 +64,10 @@ def group_pass_arrays(
     side = settings.side
     tops, lefts = (corners(n - side, settings.step) for n in (height, width))
     k = min(settings.n_similar, least_reach((1, height, width), settings))
-    unit = _power_of_two_above(planes, estimate)
+    # The power of two above all magnitudes: dividing by it does not round.
+    xp = namespace(planes)
+    largest = max(float(xp.max(xp.abs(a))) for a in (planes, estimate))
+    unit = math.ldexp(1.0, math.frexp(largest)[1])
     ridge = max(k * settings.kappa * (sigma / unit) ** 2, LEAST_RIDGE)
     totals, weights = zeros(planes.shape, planes), zeros(planes.shape, planes)
     # First distances, and squares for a row of displacements; then the numbers of pixels, five
@@ -85,13 +88,6 @@ def group_pass_arrays(
             totals[c, strip, :] += put_back(values)
             weights[c, strip, :] += put_back(weight)
     return unit * (totals / weights)
-
-
-def _power_of_two_above(*arrays: Array) -> float:
-    """Return the power of two above all magnitudes: dividing by it does not round."""
-    xp = namespace(*arrays)
-    largest = max(float(xp.max(xp.abs(a))) for a in arrays)
-    return math.ldexp(1.0, math.frexp(largest)[1])
 
 
 def _similar_patches(
@@ -172,8 +168,6 @@ def _smallest(a: Array, k: int) -> Array:
     xp = namespace(a)
     if hasattr(xp, "topk"):  # PyTorch
         return xp.topk(a, k, dim=1, largest=False, sorted=False).indices
-    if hasattr(xp, "argpartition"):
-        return xp.argpartition(a, k - 1, axis=1)[:, :k]
     return xp.argsort(a, axis=1)[:, :k]
 
 

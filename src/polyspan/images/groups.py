@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 
+from polyspan.base.arrays import Array, zeros
 from polyspan.base.progress import Share
 
 #: Levels between the darkest and the brightest pixel. Noise is strong from STRONG of them on.
@@ -32,7 +34,7 @@ class Pass:
     n_similar: int
     """Blocks of a group."""
     kappa: float
-    """Noise that is left, as a part of σ²."""
+    """Noise that is left, as a part of σ²; where holes are filled, of the squared range."""
     step: int
     """Pixels within a slice from one reference block to the next."""
     radius: int = RADIUS
@@ -96,9 +98,8 @@ def group_pass(
     # A small picture has fewer patches within reach of its corners.
     k = min(one.n_similar, least_reach((depth, height, width), one))
     ridge = k * one.kappa * sigma**2
-    totals, weights = np.zeros_like(volumes), np.zeros_like(volumes)
 
-    def part(slices: np.ndarray, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+    def part(slices: np.ndarray, rows: np.ndarray) -> tuple[Any, Array]:
         first, last = max(0, slices[0] - one.reach), min(depth, slices[-1] + one.reach + thick)
         top, end = max(0, rows[0] - one.radius), min(height, rows[-1] + one.radius + one.side)
         sums = np.zeros((2, n, last - first, end - top, width), dtype=np.float32)
@@ -113,14 +114,32 @@ def group_pass(
         for s in range(0, len(fronts), PART_SLICES)
         for i in range(0, len(tops), BAND_ROWS)
     ]
+    total, weight = weighted_sums(part, parts, volumes.shape, volumes, n_jobs, share)
+    total /= weight
+    return np.asarray(total).reshape(planes.shape)
+
+
+def weighted_sums(
+    part: Callable[..., tuple[Any, Array]],
+    parts: Sequence[tuple[Any, ...]],
+    shape: tuple[int, ...],
+    like: Array,
+    n_jobs: int | None,
+    share: Share | None = None,
+) -> tuple[Array, Array]:
+    """Return sums of weighted values, and of weights, added part by part, in any thread.
+
+    ``part(*arguments)`` returns a place, and a pair of values and weights there. They are added in
+    their order, so that the result does not depend on the number of threads.
+    """
+    total, weight = zeros(shape, like), zeros(shape, like)
     tick = (share or Share()).ticks(len(parts))
     run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    for place, sums in run(delayed(part)(*some) for some in parts):
-        totals[place] += sums[0]
-        weights[place] += sums[1]
+    for place, (values, weights) in run(delayed(part)(*some) for some in parts):
+        total[place] += values
+        weight[place] += weights
         tick()
-    totals /= weights
-    return totals.reshape(planes.shape)
+    return total, weight
 
 
 def least_reach(shape: tuple[int, int, int], one: Pass) -> int:

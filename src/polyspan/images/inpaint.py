@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from polyspan.base.inputs import require_numpy
 from polyspan.base.private_sklearn import StrOptions, check_parameters
 from polyspan.base.progress import Share, progress_bar
-from polyspan.images.inpaint_fill import PATCH, PRESETS, fill_planes, learned_mixture
+from polyspan.images.inpaint_fill import MIXTURE, PATCH, PRESETS, fill_planes, learned_mixture
 from polyspan.images.interpolation import interpolate
 from polyspan.images.mixtures import (
     PatchModel,
@@ -26,8 +26,9 @@ from polyspan.images.planes import (
     as_pixels,
     brightness_basis,
     brightness_of,
+    channels_first,
     check_image,
-    mixed,
+    mixed_in_place,
     without_offset,
 )
 from polyspan.images.units import check_alpha, check_integers
@@ -110,6 +111,7 @@ def inpaint_image(
         n_jobs=(n_jobs, [Integral, None]),
         progress=(progress, ["boolean"]),
     )
+    require_numpy("inpaint_image", image=image, mask=mask)
     if mask is None:
         mask = nan_mask(image, channel_axis)
     if n_jobs is not None:  # None: what joblib's context says
@@ -129,15 +131,17 @@ def inpaint_image(
     # Where channels have masks of their own, their brightness is not known: they are not mixed.
     alone = channel_axis is None or len(missing) > 1
     basis = None if alone else brightness_basis(len(channels))
-    planes = channels if basis is None else mixed(basis, channels)
+    planes = channels if basis is None else mixed_in_place(basis, channels)
     if missing.any():
         given = None if model is None else PatchModel.of(model, scale)
         with progress_bar(progress, 1, "inpaint") as advance:
             share = Share(lambda part: advance(advance=part))
             planes = fill_planes(planes, missing, PRESETS[preset], given, rng, n_jobs, share)
-    back = None if basis is None else basis.T
-    result = np.asarray(as_image(planes, channel_axis, dtype, scale, back)) + offset
-    keep_observed(result, pixels, missing, channel_axis)
+    if basis is not None:
+        planes = mixed_in_place(basis.T, planes)
+    result = np.asarray(as_image(planes, channel_axis, dtype, scale)) + offset
+    # Observed pixels are those given, to the last digit.
+    np.copyto(result, as_fractions(pixels, result.dtype), where=~holes)
     return result
 
 
@@ -152,22 +156,20 @@ def learn_mixture(
 
     The mask is one for all channels. The mixture is one of patches in the units of the picture.
     """
-    settings = PRESETS[preset].mixture
-    if settings is None:
+    if not PRESETS[preset].mixture:
         raise ValueError(f'preset="{preset}" learns no mixture: use "balanced" or "best"')
     missing = check_mask(mask, image, channel_axis)
     if len(missing) > 1:
         raise ValueError("no mixture is learned where channels have masks of their own")
-    check_picture_size(missing.shape[1:], settings.side, learned=True)
+    check_picture_size(missing.shape[1:], MIXTURE.side, learned=True)
     plane = brightness_of(image, channel_axis, missing)
     smooth, incomplete = interpolate(plane, missing[0]), np.where(missing[0], np.nan, plane)
     incomplete = incomplete.astype(plane.dtype, copy=False)
-    return learned_mixture(smooth, incomplete, settings, check_random_state(random_state))
+    return learned_mixture(smooth, incomplete, check_random_state(random_state))
 
 
 def nan_mask(image: Any, channel_axis: int | None) -> np.ndarray:
     """Return where a picture is NaN."""
-    require_numpy("inpaint_image", image=image)
     pixels = check_image(image, channel_axis)
     found = np.isnan(pixels) if pixels.dtype.kind == "f" else np.zeros(1, dtype=bool)
     if not found.any():
@@ -180,7 +182,6 @@ def nan_mask(image: Any, channel_axis: int | None) -> np.ndarray:
 
 def check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
     """Return which pixels are missing: (1, height, width), or (n_channels, height, width)."""
-    require_numpy("inpaint_image", image=image, mask=mask)
     if np.ma.is_masked(mask):
         raise ValueError(
             "the mask is a masked array: say of every pixel whether it is missing, as by "
@@ -197,13 +198,9 @@ def check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
     if missing.dtype.kind not in "biuf":
         raise TypeError(f"the mask has values of the type {missing.dtype}: need True and False")
     missing = missing.astype(bool)
-    if missing.ndim == 2:
-        missing = missing[None]
-    else:
-        assert channel_axis is not None
-        missing = np.moveaxis(missing, channel_axis, 0)
-        if (missing == missing[:1]).all():
-            missing = missing[:1]
+    missing = channels_first(missing, channel_axis if missing.shape == whole else None)
+    if (missing == missing[:1]).all():
+        missing = missing[:1]
     full = [number for number, one in enumerate(missing) if one.all()]
     if len(full) == len(missing):
         raise ValueError("every pixel of the image is masked: there is nothing to learn from")
@@ -213,16 +210,3 @@ def check_mask(mask: Any, image: Any, channel_axis: int | None) -> np.ndarray:
             "this channel out"
         )
     return np.ascontiguousarray(missing)
-
-
-def keep_observed(
-    result: np.ndarray, given: np.ndarray, missing: np.ndarray, channel_axis: int | None
-) -> None:
-    """Copy the observed pixels of the given picture into the result, to the last digit."""
-    if channel_axis is None:
-        result, given, channel_axis = result[None], given[None], 0
-    axes = [np.moveaxis(pixels, channel_axis, 0) for pixels in (result, given)]
-    holes = np.broadcast_to(missing, axes[0].shape)
-    # One channel at a time, to save memory.
-    for channel, before, hole in zip(*axes, holes, strict=True):
-        channel[~hole] = as_fractions(before[~hole], result.dtype)

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from polyspan.base.progress import Share
-from polyspan.images.inpaint_groups import Round, fill_groups
+from polyspan.images.groups import LEVELS, Pass
+from polyspan.images.inpaint_groups import fill_groups
 from polyspan.images.interpolation import guess_from_other_channels, interpolate
 from polyspan.images.mixtures import PatchModel, Preset
-from polyspan.images.patches import Canvas, sample_patches
+from polyspan.images.patches import block_sums, sample_patches
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture.prediction import posterior_means
 
@@ -22,7 +23,8 @@ from polyspan.mixture.prediction import posterior_means
 LAST_NOISE, AFTER_SMOOTH, AFTER_MIXTURE = 4.0, 20.0, 12.0
 #: Side of the patches of a mixture.
 PATCH = 8
-_MIXTURE = Preset(PATCH, 2, 10, 20, 5000, closeness=50.0, max_iter_holes=4)
+#: The mixture; and the largest number of EM iterations on patches with missing pixels.
+MIXTURE, ITERATIONS = Preset(PATCH, 2, 10, 20, 5000, closeness=50.0), 4
 
 #: Pixels are hidden in a few windows of this side, so that the time does not grow with the picture.
 WINDOW, N_WINDOWS = 128, 4
@@ -49,26 +51,23 @@ class Method:
     """Pixels from one reference patch to the next."""
     n_similar: int = 40
     radius: int = 12
-    mixture: Preset | None = None
-    """The mixture whose expectation the rounds begin with; None: smooth interpolation."""
+    mixture: bool = True
+    """Whether the rounds begin with the expectation of a mixture, not with interpolation."""
 
-    def rounds(self, first: float) -> tuple[Round, ...]:
+    def rounds(self, first: float) -> tuple[Pass, ...]:
         """Return the rounds of groups, from a noise in levels of 255 on."""
+        levels = np.geomspace(first, LAST_NOISE, len(self.sides))
+        kappas = ((levels / LEVELS) ** 2).tolist()
         return tuple(
-            Round(float(sigma), step, self.n_similar, side, self.radius)
-            for sigma, step, side in zip(
-                np.geomspace(first, LAST_NOISE, len(self.sides)),
-                self.steps,
-                self.sides,
-                strict=True,
-            )
+            Pass(side, self.n_similar, kappa, step, self.radius)
+            for side, kappa, step in zip(self.sides, kappas, self.steps, strict=True)
         )
 
 
 PRESETS = {
-    "fast": Method((10, 8, 6), (5, 4, 3)),
-    "balanced": Method(mixture=_MIXTURE),
-    "best": Method(steps=(3, 3, 3, 2, 2, 2), n_similar=60, radius=18, mixture=_MIXTURE),
+    "fast": Method((10, 8, 6), (5, 4, 3), mixture=False),
+    "balanced": Method(),
+    "best": Method(steps=(3, 3, 3, 2, 2, 2), n_similar=60, radius=18),
 }
 
 
@@ -87,28 +86,22 @@ def fill_planes(
     """
     # A model that is given is used by every preset. None fits channels that are filled together:
     # other channels tell more than the pixels around a hole.
-    mixture = method.mixture or (None if given is None else _MIXTURE)
-    if len(missing) > 1:
-        mixture = None
-    rounds = method.rounds(AFTER_SMOOTH if mixture is None else AFTER_MIXTURE)
+    with_mixture = (method.mixture or given is not None) and len(missing) == 1
+    rounds = method.rounds(AFTER_MIXTURE if with_mixture else AFTER_SMOOTH)
     step = (share or Share()).of(2 + len(rounds))
     smooth = _smooth(planes, missing)
-    models = [] if mixture is None else [given] * len(planes)
-    for k, model in enumerate(models):
-        if model is None and mixture is not None:
-            incomplete = np.where(missing[0], np.float32(np.nan), planes[k])
-            models[k] = PatchModel.of(learned_mixture(smooth[k], incomplete, mixture, rng))
+    models = []
+    if with_mixture:
+        pairs = zip(smooth, _holed(planes, missing), strict=True)
+        models = [given or PatchModel.of(learned_mixture(*pair, rng)) for pair in pairs]
     step.ticks(1)()
 
     def by_groups(
         part: np.ndarray, holes: np.ndarray, guess: np.ndarray, share: Share | None = None
     ) -> np.ndarray:
         start = guess_from_other_channels(part, holes) if len(holes) > 1 else guess.copy()
-        for plane, out, model in zip(part, start, models, strict=False):
-            assert model is not None
-            assert mixture is not None
-            incomplete = np.where(holes[0], np.float32(np.nan), plane)
-            found = expected_plane(Canvas(incomplete, model.side, mixture.step), model)
+        for plane, out, model in zip(_holed(part, holes), start, models, strict=False):
+            found = expected_plane(plane, model)
             out[:] = np.where(np.isnan(found) | ~holes[0], out, found)
         return fill_groups(start, holes, rounds, n_jobs, share)
 
@@ -133,40 +126,47 @@ def _smooth(planes: np.ndarray, missing: np.ndarray) -> np.ndarray:
     return np.stack([interpolate(one, hole) for one, hole in zip(planes, holes, strict=True)])
 
 
+def _holed(planes: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return the planes with NaN in their missing pixels."""
+    return np.where(missing, np.float32(np.nan), planes)
+
+
 def learned_mixture(
-    guess: np.ndarray, incomplete: np.ndarray, settings: Preset, rng: np.random.RandomState
+    guess: np.ndarray, incomplete: np.ndarray, rng: np.random.RandomState
 ) -> SubspaceMixture:
     """Learn from a plane that was filled smoothly, then from the same with NaN in its holes."""
-    seed, block = int(rng.randint(2**31 - 1)), (settings.side, settings.side)
+    seed, block = int(rng.randint(2**31 - 1)), (MIXTURE.side, MIXTURE.side)
     # Patches at the same places of the interpolated and of the incomplete picture.
     smooth, holed = (
-        sample_patches(plane, block, settings.n_train, np.random.RandomState(seed))
+        sample_patches(plane, block, MIXTURE.n_train, np.random.RandomState(seed))
         for plane in (guess, incomplete)
     )
-    model = settings.fitted(smooth, "shared", rng)
+    model = MIXTURE.fitted(smooth, "shared", rng)
     usable = holed[~np.isnan(holed).all(axis=1)]
     # The number of patches must be at least the number of pixels of a patch, and each of these must
     # be observed in one of them.
-    if len(usable) >= settings.side**2 and not np.isnan(usable).all(axis=0).any():
-        model.set_params(warm_start=True, max_iter=settings.max_iter_holes)
+    if len(usable) >= MIXTURE.side**2 and not np.isnan(usable).all(axis=0).any():
+        model.set_params(warm_start=True, max_iter=ITERATIONS)
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model.fit(usable)
     return model
 
 
-def expected_plane(canvas: Canvas, model: PatchModel) -> np.ndarray:
+def expected_plane(plane: np.ndarray, model: PatchModel) -> np.ndarray:
     """Return the expectation of missing pixels; NaN where no incomplete patch is."""
-    for top, patches in canvas.bands():
+
+    def filled(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         # Complete patches get the weight 0.
-        rows = np.flatnonzero(np.isnan(patches).any(axis=1))
-        weights = np.zeros(len(patches), dtype=np.float32)
-        if len(rows):
-            patches, incomplete = patches.copy(), patches[rows]
+        holed = np.isnan(patches).any(axis=1)
+        if holed.any():
+            incomplete = patches[holed]
             expected, _ = posterior_means(incomplete, model.mean, model.gaussians)
-            patches[rows] = np.where(np.isnan(incomplete), expected, incomplete)
-            weights[rows] = 1.0
-        canvas.add(top, patches, weights)
-    return canvas.mean()
+            patches[holed] = np.where(np.isnan(incomplete), expected, incomplete)
+        return patches, holed.astype(np.float32)
+
+    total, weight = block_sums(plane, model.side, MIXTURE.step, filled)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / weight)
 
 
 def blend_weights(

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from polyspan.base.progress import Share
-from polyspan.images.groups import BAND_ROWS, LEVELS, corners
+from polyspan.images.groups import BAND_ROWS, Pass, corners, least_reach, weighted_sums
 
 #: Weight of an estimate is one over its variance plus this, in squares of the range.
 LEAST_VARIANCE = 1e-4
 
 
-@dataclass(frozen=True)
-class Round:
-    """One round over all reference patches with a missing pixel."""
-
-    sigma: float
-    """Standard deviation of what the Gaussians leave out, in levels of 255."""
-    step: int
-    """Pixels from one reference patch to the next."""
-    n_similar: int = 30
-    """Patches of a group."""
-    side: int = 8
-    """Side of a patch."""
-    radius: int = 12
-    """How far away similar patches are looked for, in pixels."""
-
-
 def fill_groups(
     planes: np.ndarray,
     missing: np.ndarray,
-    rounds: tuple[Round, ...],
+    rounds: tuple[Pass, ...],
     n_jobs: int | None = None,
     share: Share | None = None,
 ) -> np.ndarray:
@@ -64,7 +46,7 @@ def fill_groups(
     scale = value_range(planes, missing)
     for one in rounds:
         if scale > 0:
-            planes = _one_round(planes, missing, scale, one, n_jobs, share or Share())
+            planes = _one_round(planes, missing, scale, one, n_jobs, share)
         else:  # every plane is constant, and so is its first guess
             planes = planes.copy()
             (share or Share()).ticks(1)()
@@ -74,7 +56,7 @@ def fill_groups(
 def value_range(planes: np.ndarray, missing: np.ndarray) -> float:
     """Return the largest range of observed values of a plane, per channel of a picture."""
     holes = np.broadcast_to(missing, planes.shape)
-    ranges = [np.ptp(one[~hole]) for one, hole in zip(planes, holes, strict=True) if not hole.all()]
+    ranges = [np.ptp(one[~hole]) for one, hole in zip(planes, holes, strict=True)]
     shared = len(missing) < len(planes)
     return float(max(ranges)) / (len(planes) ** 0.5 if shared else 1.0)
 
@@ -83,44 +65,32 @@ def _one_round(
     planes: np.ndarray,
     missing: np.ndarray,
     scale: float,
-    one: Round,
+    one: Pass,
     n_jobs: int | None,
-    share: Share,
+    share: Share | None,
 ) -> np.ndarray:
     """Return the planes with new values in their missing pixels."""
     # Imported here: numba is needed by what it compiles alone.
-    from polyspan.images.inpaint_loops import fill_band
+    from polyspan.images.group_loops import fill_band
 
     n_planes, height, width = planes.shape
-    side, reach = min(one.side, height, width), one.radius + 1
+    one = replace(one, side=min(one.side, height, width))
     # A small picture has fewer patches within reach of its corners.
-    k = min(one.n_similar, min(reach, height - side + 1) * min(reach, width - side + 1))
+    k = min(one.n_similar, least_reach((1, height, width), one))
     joint = n_planes if len(missing) == n_planes else 1
     guide = planes.mean(axis=0, keepdims=True) if joint > 1 else planes[:1].copy()
-    noise, floor = (one.sigma / LEVELS * scale) ** 2, LEAST_VARIANCE * scale**2
-    lefts = corners(width - side, one.step)
+    noise, floor = one.kappa * scale**2, LEAST_VARIANCE * scale**2
+    tops, lefts = (corners(size - one.side, one.step) for size in (height, width))
 
-    def band(tops: np.ndarray) -> tuple[int, Any]:
-        first = tops[0]
-        sums = np.zeros((2, n_planes, tops[-1] + side - first, width), dtype=np.float32)
+    def band(rows: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray]:
+        first, end = rows[0], rows[-1] + one.side
+        sums = np.zeros((2, n_planes, end - first, width), dtype=np.float32)
         fill_band(
-            planes, missing, guide, tops, lefts, side, k, joint, one.radius, noise, floor, first,
-            sums[0], sums[1],
+            planes, missing, guide, rows, lefts, one.side, k, joint, one.radius, noise, floor,
+            first, sums,
         )  # fmt: skip
-        return first, sums
+        return np.s_[:, first:end], sums
 
-    tops = corners(height - min(one.side, height), one.step)
-    bands = [tops[start : start + BAND_ROWS] for start in range(0, len(tops), BAND_ROWS)]
-    # Rows above the next band are complete, and the sums of those below are carried to it: memory
-    # for sums of one band.
-    ends = [rows[0] for rows in bands[1:]] + [height]
-    out, carried = planes.copy(), np.zeros((2, n_planes, 0, width), dtype=np.float32)
-    tick = share.ticks(len(bands))
-    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    for (first, sums), end in zip(run(delayed(band)(rows) for rows in bands), ends, strict=True):
-        sums[:, :, : carried.shape[2]] += carried
-        total, weight = sums[:, :, : end - first]
-        np.divide(total, weight, out=out[:, first:end], where=weight > 0)
-        carried = sums[:, :, end - first :]
-        tick()
-    return out
+    bands = [(tops[start : start + BAND_ROWS],) for start in range(0, len(tops), BAND_ROWS)]
+    total, weight = weighted_sums(band, bands, planes.shape, planes, n_jobs, share)
+    return np.asarray(np.divide(total, weight, out=planes.copy(), where=weight > 0))

@@ -98,26 +98,24 @@ class Job:
         if mixture is not None:
             _check_units(level, channels)
             job = replace(self, model=PatchModel.of(mixture, scale))
-        still = level.noiseless
         if level.sigma <= LEAST_NOISE * _largest(channels):
-            found, still = channels, namespace(channels).ones_like(channels, dtype=bool)
-            variance = zeros(channels.shape, channels) if self.return_std else None
-        else:
-            found, variance, level = job._with_map(channels, level, share)
-            found = level.uneven(found, channels)
-        result = as_image(found, channel_axis, dtype, scale, stack_axis=stack_axis)
+            same = as_fractions(given, dtype)
+            return (same, zeros(same.shape, same)) if self.return_std else same
+        found, variance, level = job._with_map(channels, level, share)
+        result = as_image(level.uneven(found), channel_axis, dtype, scale, stack_axis)
         if offset:
             result += offset
-        if still is not None:
-            # Pixels without noise are those given, to the last digit.
-            xp = namespace(channels)
-            whole = xp.astype(xp.broadcast_to(still, channels.shape), xp.float32)
-            kept = as_image(whole, channel_axis, xp.float32, 1.0, stack_axis=stack_axis) > 0
+        xp = namespace(channels)
+        kept = None
+        if level.noiseless is not None:
+            whole = xp.astype(xp.broadcast_to(level.noiseless, channels.shape), xp.float32)
+            kept = as_image(whole, channel_axis, xp.float32, 1.0, stack_axis) > 0
+            # To the last digit.
             result = xp.where(kept, as_fractions(given, dtype), result)
         if variance is None:
             return result
-        std = level.uneven(namespace(variance).sqrt(variance), zeros(channels.shape, channels))
-        return result, as_image(std, channel_axis, dtype, scale, stack_axis=stack_axis)
+        std = as_image(level.uneven(xp.sqrt(variance)), channel_axis, dtype, scale, stack_axis)
+        return result, std if kept is None else xp.where(kept, xp.zeros_like(std), std)
 
     def _with_map(
         self, channels: Array, level: NoiseLevel, share: Share

@@ -15,7 +15,7 @@ from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.images import correlated
 from polyspan.images.groups import LEVELS
 from polyspan.images.noise import SMOOTHED, channels_noise, common_noise, sampled
-from polyspan.images.planes import as_pixels, axes_first
+from polyspan.images.planes import as_pixels, axes_first, channels_first
 from polyspan.images.split import MOST_COLOURS
 
 #: Pixels with less noise than this part of the mean are treated as if they had so much.
@@ -105,14 +105,9 @@ class NoiseLevel:
         """Return channels whose noise is equally strong everywhere."""
         return channels if self.relative is None else channels / self.relative
 
-    def uneven(self, denoised: Array, given: Array | None = None) -> Array:
-        """Return denoised channels in their own units; noiseless pixels are those given."""
-        if self.relative is None:
-            return denoised
-        denoised = denoised * self.relative
-        if self.noiseless is None or given is None:
-            return denoised
-        return namespace(denoised).where(self.noiseless, given, denoised)
+    def uneven(self, denoised: Array) -> Array:
+        """Return denoised channels in their own units."""
+        return denoised if self.relative is None else denoised * self.relative
 
 
 def estimated_level(channels: Array, scale: float, *, warn: bool) -> NoiseLevel:
@@ -159,19 +154,19 @@ def _as_levels(
     if levels.dtype.kind not in "fiu":
         raise TypeError(f"sigma has values of the type {levels.dtype}: need numbers")
     n_axes = len(size) + (channel_axis is not None)
+    # The shape of the picture, and that of one channel.
     order = axes_first(n_axes, channel_axis, stack_axis)
     sizes = size if channel_axis is None else [n_channels, *size]
     whole = tuple(sizes[order.index(axis)] for axis in range(n_axes))
-    inner = order if channel_axis is None else order[1:]
-    one = tuple(whole[axis] for axis in sorted(inner))
+    one = whole if channel_axis is None else tuple(np.delete(whole, channel_axis).tolist())
     if not levels.ndim:
         found = levels.reshape([1] * channels.ndim)
     elif channel_axis is not None and levels.shape == (n_channels,):
         found = levels.reshape(n_channels, *[1] * len(size))
-    elif levels.shape == one:
-        found = levels.transpose(np.argsort(np.argsort(inner)))[None]
-    elif levels.shape == whole:
-        found = levels.transpose(order)
+    elif levels.shape in (one, whole):
+        if levels.ndim < n_axes:
+            levels = np.expand_dims(levels, channel_axis or 0)
+        found = channels_first(levels, channel_axis, stack_axis)
     else:
         per_channel = "" if channel_axis is None else f", {n_channels} numbers, one per channel,"
         shapes = f"{one}" if channel_axis is None else f"{one} or {whole}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -49,8 +50,6 @@ class Preset:
     max_iter: int = 8
     groups: bool = False
     """Whether groups of similar patches are denoised after the model (denoising)."""
-    max_iter_holes: int = 0
-    """Largest number of EM iterations on patches with missing pixels (inpainting)."""
     patches_each: int = 300
     """Patches that a subspace is learned from, at least."""
 
@@ -107,20 +106,20 @@ class PatchModel:
         Very large and very small pictures are worked on in other units than they are given in, and
         a model of the user is in those of the picture.
         """
-        side = patch_side(model)
-        found = gaussians_of(model)
+        found = _mapped(gaussians_of(model), to_numpy)
         # Divided twice: the square of a unit may leave the range of numbers.
-        return cls(
-            side,
-            to_numpy(model.mean_) / unit,
-            Gaussians(
-                to_numpy(found.log_weights),
-                to_numpy(found.means) / unit,
-                to_numpy(found.bases),
-                to_numpy(found.variances) / unit / unit,
-                to_numpy(found.noise) / unit / unit,
-            ),
+        gaussians = replace(
+            found,
+            means=found.means / unit,
+            variances=found.variances / unit / unit,
+            noise=found.noise / unit / unit,
         )
+        return cls(patch_side(model), to_numpy(model.mean_) / unit, gaussians)
+
+
+def _mapped(gaussians: Gaussians, change: Callable[[Array], Array]) -> Gaussians:
+    """Return Gaussians all of whose arrays have been changed."""
+    return Gaussians(*(change(getattr(gaussians, one.name)) for one in fields(Gaussians)))
 
 
 @dataclass(frozen=True)
@@ -162,13 +161,9 @@ class OwnMixture:
         return namespace(planes).stack(found)
 
     def _denoise(self, plane: Array, sigma: float) -> Array:
-        model, noise = self.model, sigma if self.model is not None else None
-        if model is None:
-            model = PatchModel.of(self.learn(plane, sigma))
-        arrays = {one.name: getattr(model.gaussians, one.name) for one in fields(Gaussians)}
-        gaussians = Gaussians(
-            **{name: moved_to(array, plane, plane.dtype) for name, array in arrays.items()}
-        )
+        model = self.model or PatchModel.of(self.learn(plane, sigma))
+        noise = None if self.model is None else sigma
+        gaussians = _mapped(model.gaussians, lambda array: moved_to(array, plane, plane.dtype))
         mean = moved_to(model.mean, plane, plane.dtype)
 
         def change(patches: list[Array]) -> tuple[Array, Array]:

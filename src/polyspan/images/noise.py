@@ -173,9 +173,7 @@ def common_noise(
 
 def planes_noise(channels: np.ndarray, step: int = 1) -> np.ndarray:
     """Return the noise of brightness, and of orthonormal differences of channels."""
-    bad = np.zeros(channels.shape[1:], dtype=bool)
-    for channel in channels:
-        bad |= saturated(channel)
+    bad = np.any([saturated(channel) for channel in channels], axis=0)
     basis = brightness_basis(len(channels))
     planes = (mixed(basis[c : c + 1], channels)[0] for c in range(len(channels)))
     return np.array([plane_noise(plane, bad, step) for plane in planes])
@@ -198,7 +196,7 @@ def saturated(channel: np.ndarray, *, dark: bool = True) -> np.ndarray:
     return found
 
 
-def plane_noise(plane: np.ndarray, bad: np.ndarray | None = None, step: int = 1) -> float:
+def plane_noise(plane: np.ndarray, bad: np.ndarray, step: int) -> float:
     """Return the standard deviation of the noise of one plane, without patches of bad pixels."""
     _, rough, fine = cosine_parts(plane, bad, step)
     flat = np.argsort(rough)
@@ -212,7 +210,7 @@ def plane_noise(plane: np.ndarray, bad: np.ndarray | None = None, step: int = 1)
 
 
 def cosine_parts(
-    plane: np.ndarray, bad: np.ndarray | None = None, step: int = 1
+    plane: np.ndarray, bad: np.ndarray, step: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the mean of each patch, how rough it is, and its cosines of high frequency.
 
@@ -221,7 +219,7 @@ def cosine_parts(
     side, degree = _patch(plane.shape)
     cosines = dct(np.eye(side, dtype=np.float32), axis=0, norm="ortho")
     order = np.add.outer(np.arange(side), np.arange(side)).ravel()
-    coefs = _patches(plane, bad, side, step) @ np.kron(cosines, cosines).T
+    coefs = patches_without(plane, bad, side, step, 2 * side**2) @ np.kron(cosines, cosines).T
     rough = (coefs[:, (order > 0) & (order <= degree)] ** 2).sum(axis=1)
     return coefs[:, 0] / side, rough, coefs[:, order > degree]
 
@@ -234,19 +232,18 @@ def _count(fraction: float, n: int) -> int:
     return min(n, max(LEAST_FLAT, int(fraction * n)))
 
 
-def _patches(plane: np.ndarray, bad: np.ndarray | None, side: int, step: int) -> np.ndarray:
-    """Return patches as rows, from all over the plane; without bad pixels if there are enough."""
+def patches_without(
+    plane: np.ndarray, bad: np.ndarray, side: int, step: int, least: int
+) -> np.ndarray:
+    """Return patches as rows, from all over the plane; without bad pixels if so many are left."""
     missing = [(0, max(0, side - n)) for n in plane.shape]
-    plane = np.pad(plane, missing, mode="symmetric")
-    windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
-    windows = windows[::step, ::step]
-    if bad is None or not bad.any():
-        return windows.reshape(-1, side * side)
-    views = np.lib.stride_tricks.sliding_window_view(np.pad(bad, missing), (side, side))
-    good = ~views[::step, ::step].any(axis=(2, 3))
-    if good.sum() < 2 * side * side:
-        return windows.reshape(-1, side * side)
-    return np.asarray(windows[good].reshape(-1, side * side))
+    windows, views = (
+        np.lib.stride_tricks.sliding_window_view(padded, (side, side))[::step, ::step]
+        for padded in (np.pad(plane, missing, mode="symmetric"), np.pad(bad, missing))
+    )
+    good = ~views.any(axis=(2, 3)) if bad.any() else np.zeros(1)
+    some = windows[good] if good.sum() >= least else windows
+    return np.asarray(some.reshape(-1, side * side))
 
 
 def noise_of_cosines(fine: np.ndarray) -> float:

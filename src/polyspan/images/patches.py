@@ -1,24 +1,23 @@
 """Cut planes into overlapping patches, and put changed patches together again.
 
 `averaged` runs on arrays of any namespace: a patch is taken, and added back, by one slice per pixel
-of a patch. `Canvas` is for NumPy alone, for slices too, and its patches are rows.
+of a patch. `block_sums` is for NumPy alone, for slices too, and its patches are rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from polyspan.base.arrays import Array, is_numpy, moved_to, namespace, zeros
-from polyspan.images.groups import corners
+from polyspan.base.arrays import Array, is_numpy, moved_to, namespace, row_slices, zeros
+from polyspan.images.groups import corners, weighted_sums
 
 #: Patches that are treated at once on a processor, and on other devices.
 PATCHES_AT_ONCE, PATCHES_ON_DEVICE = 4096, 1 << 20
-#: Most patches in a band of a canvas, which are processed at once: a few megabytes.
+#: Most patches in a band of `block_sums`, which are processed at once: a few megabytes.
 BAND_PATCHES = 16384
 
 #: Changes patches, (side², n) per channel: returns new patches and their weights.
@@ -51,18 +50,14 @@ class Grid:
 
         Beyond the last row and column of the plane its pixels are mirrored.
         """
-        xp = namespace(plane)
         first, last = 0, self.reach[0]
         if rows is not None:
             first, last = rows.start * self.step, (rows.stop - 1) * self.step + self.side
-        part = plane[first : min(last, self.height), :]
-        if last > self.height:
-            more = last - self.height
-            part = xp.concat([part, xp.flip(plane[-more - 1 : -1, :], axis=0)], axis=0)
-        more = self.reach[1] - self.width
-        if more:
-            part = xp.concat([part, xp.flip(part[:, -more - 1 : -1], axis=1)], axis=1)
-        return part
+        for axis, wanted in enumerate((np.arange(first, last), np.arange(self.reach[1]))):
+            end = plane.shape[axis] - 1
+            mirrored = moved_to(end - np.abs(end - wanted), plane)
+            plane = namespace(plane).take(plane, mirrored, axis=axis)
+        return plane
 
     def patches(self, padded: Array, rows: slice) -> Array:
         """Return the patches of some rows of the grid, shape (side², n)."""
@@ -81,13 +76,11 @@ class Grid:
 
     def coverage(self, like: Array) -> tuple[Array, Array]:
         """Return a column and a row whose product is the number of patches over each pixel."""
-        counts = []
-        for n, reach in zip(self.shape, self.reach, strict=True):
-            ones = np.zeros(reach, dtype=np.float32)
-            for corner in range(0, n * self.step, self.step):
-                ones[corner : corner + self.side] += 1.0
-            counts.append(moved_to(ones, like))
-        return counts[0][:, None], counts[1]
+        inside, xp = np.arange(self.side), namespace(like)
+        column, row = (
+            np.bincount(np.add.outer(np.arange(n) * self.step, inside).ravel()) for n in self.shape
+        )
+        return moved_to(column[:, None], like, xp.float32), moved_to(row, like, xp.float32)
 
     def sums(self, rows: slice, like: Array) -> Array:
         """Return zeros for all pixels of some rows of patches."""
@@ -119,7 +112,7 @@ def averaged(
     n_rows, n_columns = grid.shape
     size = max(1, (PATCHES_AT_ONCE if is_numpy(plane) else PATCHES_ON_DEVICE) // n_columns)
 
-    def band(first: int) -> tuple[slice, Array, Array]:
+    def band(first: int) -> tuple[Any, tuple[Array, Array]]:
         rows = slice(first, min(first + size, n_rows))
         here = slice(0, rows.stop - rows.start)
         # Mirrored pixels are added to some rows at a time, to save memory.
@@ -127,15 +120,11 @@ def averaged(
         total, weights = grid.sums(rows, plane), grid.sums(rows, plane)
         grid.add(total, changed * weight, rows)
         grid.add(weights, weight, rows)
-        return rows, total, weights
+        start = rows.start * step
+        return np.s_[start : start + total.shape[0], :], (total, weights)
 
-    total, weights = zeros(grid.reach, plane), zeros(grid.reach, plane)
-    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    found: Any = run(delayed(band)(first) for first in range(0, n_rows, size))
-    for rows, values, certainty in found:
-        here = slice(rows.start * step, rows.start * step + values.shape[0])
-        total[here, :] += values
-        weights[here, :] += certainty
+    bands = [(first,) for first in range(0, n_rows, size)]
+    total, weights = weighted_sums(band, bands, grid.reach, plane, n_jobs)
     total /= weights
     for count in grid.coverage(plane):
         weights /= count
@@ -161,10 +150,15 @@ def sample_patches(
     return xp.reshape(xp.take(xp.reshape(plane, (-1,)), pixels), (len(chosen), -1))
 
 
-class Canvas:
-    """Cut a plane, or some slices, into blocks, and average changed blocks.
+def block_sums(
+    plane: np.ndarray,
+    side: int,
+    step: int,
+    change: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Change the blocks of a plane, or of some slices; return sums of them, and of their weights.
 
-    It keeps running sums of the weighted blocks: memory for two planes, for any number of blocks.
+    Memory for two planes is needed, for any number of blocks.
 
     Parameters
     ----------
@@ -174,35 +168,21 @@ class Canvas:
         Side of a block, in pixels.
     step : int
         Pixels from one block to the next; the last blocks end at the edge of the plane.
+    change : callable
+        Takes blocks, as rows; returns new ones, and the weight of each.
     """
-
-    def __init__(self, plane: np.ndarray, side: int, step: int) -> None:
-        slices = plane.reshape(-1, *plane.shape[-2:])
-        self._block = (len(slices), side, side)
-        self._windows = np.lib.stride_tricks.sliding_window_view(slices, self._block)[0]
-        self._top, self._left = (corners(n - 1, step) for n in self._windows.shape[:2])
-        self._band = max(1, BAND_PATCHES // len(self._left))
-        self._shape = plane.shape
-        self.total, self.weight = np.zeros((2, *slices.shape), dtype=np.float32)
-
-    def bands(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield (top corners, blocks as rows) until the plane is covered."""
-        for start in range(0, len(self._top), self._band):
-            top = self._top[start : start + self._band]
-            blocks = self._windows[np.ix_(top, self._left)]
-            yield top, blocks.reshape(len(top) * len(self._left), -1)
-
-    def add(self, top: np.ndarray, blocks: np.ndarray, weights: np.ndarray) -> None:
-        """Add the weighted blocks of one band to the sums."""
-        weight = weights.reshape(len(top), len(self._left))
-        grid = blocks.reshape(*weight.shape, *self._block)
+    slices = plane.reshape(-1, *plane.shape[-2:])
+    block = (len(slices), side, side)
+    windows = np.lib.stride_tricks.sliding_window_view(slices, block)[0]
+    tops, lefts = (corners(n - 1, step) for n in windows.shape[:2])
+    total, weight = np.zeros((2, *slices.shape), dtype=np.float32)
+    for band in row_slices(len(tops), max(1, BAND_PATCHES // len(lefts))):
+        some = windows[np.ix_(tops[band], lefts)]
+        changed, weights = change(some.reshape(-1, slices[:, :side, :side].size))
+        changed, weights = changed.reshape(some.shape), weights.reshape(some.shape[:2])
         # One pixel of all blocks at a time, so that no addition has the same place twice.
-        for c, i, j in np.ndindex(self._block):
-            place = np.ix_(top + i, self._left + j)
-            self.total[c][place] += weight * grid[:, :, c, i, j]
-            self.weight[c][place] += weight
-
-    def mean(self) -> np.ndarray:
-        """Return the weighted mean of all blocks that cover a pixel; NaN where none does."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.total / self.weight).reshape(self._shape)
+        for c, i, j in np.ndindex(block):
+            place = np.ix_(tops[band] + i, lefts + j)
+            total[c][place] += weights * changed[:, :, c, i, j]
+            weight[c][place] += weights
+    return total.reshape(plane.shape), weight.reshape(plane.shape)

@@ -130,29 +130,19 @@ def mixed_in_place(basis: Array, channels: Array) -> Array:
 
 
 def as_image(
-    planes: Array,
+    channels: Array,
     channel_axis: int | None,
     dtype: Any,
     scale: float,
-    basis: Array | None = None,
     stack_axis: int | None = None,
 ) -> Array:
-    """Return channels, or planes mixed by the rows of a basis, as a picture."""
-    xp = namespace(planes)
-    n_axes = planes.ndim - (channel_axis is None)
-    order = axes_first(n_axes, channel_axis, stack_axis)
-    n = planes.shape[0] if basis is None else basis.shape[0]
-    sizes = planes.shape[1:] if channel_axis is None else (n, *planes.shape[1:])
-    out = unfilled(tuple(sizes[order.index(axis)] for axis in range(n_axes)), planes, dtype)
-    # Channel by channel, so that the result is the only large new array.
-    inner = [axis for axis in order if channel_axis is None or axis != channel_axis % n_axes]
-    back = tuple(int(axis) for axis in np.argsort(inner))
-    for c in range(n):
-        one = planes[c, ...] if basis is None else mixed(basis[c : c + 1, :], planes)[0, ...]
-        place: list[Any] = [slice(None)] * n_axes
-        if channel_axis is not None:
-            place[channel_axis % n_axes] = c
-        out[tuple(place)] = xp.permute_dims(xp.astype(one, dtype) * scale, back)
+    """Return channels as a picture: the only large new array."""
+    first = channels[0, ...] if channel_axis is None else channels
+    order = axes_first(first.ndim, channel_axis, stack_axis)
+    moved = namespace(first).permute_dims(first, tuple(np.argsort(order).tolist()))
+    out = unfilled(tuple(moved.shape), moved, dtype)
+    out[...] = moved
+    out *= scale
     return out
 
 

@@ -20,7 +20,7 @@ from polyspan.images.noise import (
     step_for,
     trimmed_mean,
 )
-from polyspan.images.planes import axes_first, check_image
+from polyspan.images.planes import axes_first, check_image, result_type
 from polyspan.images.units import check_counts
 
 # Means of counts up to which the inverse is a table. Above them the difference between a mean and
@@ -82,35 +82,27 @@ class Stabiliser:
 
     def forward(self, image: np.ndarray) -> np.ndarray:
         """Return the transformed picture, whose noise has the standard deviation 1."""
-        dtype, values = _as_floats(image)
-        counts = (values - self.offset) / self.gain
-        return np.asarray(_transform(counts, self._read_counts).astype(dtype))
+        counts = (image.astype(np.float64) - self.offset) / self.gain
+        return _transform(counts, self._read_counts).astype(result_type(image))
 
     def inverse(self, denoised: np.ndarray) -> np.ndarray:
         """Return the picture whose expected transform was given; nothing is below the offset."""
-        dtype, found = _as_floats(denoised)
+        found = denoised.astype(np.float64)
         at, difference, _ = _table(self._read_counts)
         counts = found**2 / 4 + np.interp(found, at, difference)
         counts = np.where(found <= at[0], 0.0, counts)
-        return np.asarray((counts * self.gain + self.offset).astype(dtype))
+        return np.asarray(counts * self.gain + self.offset, dtype=denoised.dtype)
 
     def inverse_slope(self, denoised: np.ndarray) -> np.ndarray:
         """Return the derivative of `inverse`: errors before it times this are errors after it."""
-        dtype, found = _as_floats(denoised)
+        found = denoised.astype(np.float64)
         at, _, slope = _table(self._read_counts)
         slopes = np.where(found > at[-1], found / 2, np.interp(found, at, slope))
-        return np.asarray((slopes * self.gain).astype(dtype))
+        return np.asarray(slopes * self.gain, dtype=denoised.dtype)
 
     @property
     def _read_counts(self) -> float:
         return self.read_noise / self.gain
-
-
-def _as_floats(image: np.ndarray) -> tuple[np.dtype[Any], np.ndarray]:
-    """Return the type of the result, and float64: small differences of large counts matter."""
-    pixels = np.asarray(image)
-    small = pixels.dtype in (np.float16, np.float32)
-    return np.dtype(np.float32 if small else np.float64), pixels.astype(np.float64)
 
 
 def _transform(counts: np.ndarray, read: float) -> np.ndarray:
@@ -164,10 +156,8 @@ def fit_growth(
     weights = 1.0 / np.maximum(variances, 0.05 * scale)
     rows = np.stack([means, np.ones_like(means)], axis=1)
     if slope is not None:
-        _, intercept = _line(rows[:, 1:], variances - slope * means, weights)
-        rest = intercept[0]
+        with_it, (rest,) = _line(rows[:, 1:], variances - slope * means, weights)
         without, _ = _deviation(variances - slope * means, weights)
-        with_it, _ = _deviation(variances - slope * means - rest, weights)
         return slope, float(rest) if with_it < CLEARLY_BETTER * without else 0.0
     cost_through, through = _line(rows[:, :1], variances, weights)
     cost, free = _line(rows, variances, weights)
@@ -266,8 +256,7 @@ def denoise_poisson(
     if pixels.max() == pixels.min():
         order = axes_first(pixels.ndim, channel_axis, stack_axis)
         check_picture_size(tuple(pixels.shape[axis] for axis in order[-2:]), 8, learned=True)
-        dtype, constant = _as_floats(pixels)
-        constant = constant.astype(dtype)
+        constant = pixels.astype(result_type(pixels))
         return (constant, np.zeros_like(constant)) if return_std else constant
     if gain is not None and read_noise is not None:
         known = Stabiliser(gain, offset or 0.0, read_noise)

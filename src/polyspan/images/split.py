@@ -6,7 +6,6 @@ Of many channels the subspace that holds the spectra of all pixels is found firs
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
@@ -33,7 +32,7 @@ class Split:
     basis: Array
     """(n_planes, n_channels): orthonormal rows."""
     mean: Array | None = None
-    """(n_channels,): what is added to channels that are made of planes."""
+    """(n_channels, 1, 1): what is added to channels that are made of planes."""
     alike: bool = True
     """Whether similar patches of the first plane are similar in the others."""
 
@@ -47,22 +46,19 @@ class Split:
         n = channels.shape[0]
         if n <= MOST_COLOURS:
             basis = moved_to(_principal(channels) if own_basis else brightness_basis(n), channels)
-            return cls(channels if n == 1 else mixed_in_place(basis, channels), basis)
+            return cls(mixed_in_place(basis, channels), basis)
         cube = to_numpy(channels)
-        found = spectral_basis(cube.reshape(n, cube.shape[1], -1), sigma)
-        basis = moved_to(found.basis.astype(np.float32), channels)
-        mean = moved_to(found.mean.astype(np.float32), channels)
-        offset = namespace(channels).reshape(basis @ mean, (-1, *[1] * (channels.ndim - 1)))
-        return cls(mixed(basis, channels) - offset, basis, mean, alike=False)
+        rows, centre = spectral_basis(cube.reshape(n, cube.shape[1], -1), sigma)
+        basis = moved_to(rows.astype(np.float32), channels)
+        mean = moved_to(centre.astype(np.float32), channels)[(..., *[None] * (channels.ndim - 1))]
+        return cls(mixed(basis, channels) - mixed(basis, mean), basis, mean, alike=False)
 
     def channels(self, planes: Array) -> Array:
         """Return the channels of planes, which are overwritten."""
-        if self.basis.shape[1] == 1:
-            return planes
         square = self.basis.shape[0] == self.basis.shape[1]
         out = (mixed_in_place if square else mixed)(transpose(self.basis), planes)
         if self.mean is not None:
-            out += namespace(out).reshape(self.mean, (-1, *[1] * (out.ndim - 1)))
+            out += self.mean
         return out
 
     def variances(self, planes: Array) -> Array:
@@ -80,16 +76,7 @@ def _principal(channels: Array) -> np.ndarray:
     return np.asarray(directions * np.where(directions.sum(axis=1) < 0, -1, 1)[:, None], np.float32)
 
 
-class SpectralSubspace(NamedTuple):
-    """An orthonormal basis of the spectra of a picture, around their mean."""
-
-    basis: np.ndarray
-    """(rank, n_bands), orthonormal rows, the strongest first."""
-    mean: np.ndarray
-    """(n_bands,), the mean spectrum."""
-
-
-def spectral_basis(cube: np.ndarray, sigma: float) -> SpectralSubspace:
+def spectral_basis(cube: np.ndarray, sigma: float) -> tuple[np.ndarray, np.ndarray]:
     """Find the subspace of the spectra of a hyperspectral picture with white noise.
 
     A slight blur of each band lowers the noise more than the picture; eigenvectors of the
@@ -105,9 +92,12 @@ def spectral_basis(cube: np.ndarray, sigma: float) -> SpectralSubspace:
 
     Returns
     -------
-    subspace : SpectralSubspace
-        Planes made by it have white noise of the same strength. Denoise each of them as a picture
-        of its own: groups found on the first fit the others less well.
+    basis : array of shape (rank, n_bands)
+        Orthonormal rows, the strongest first. Planes made by it have white noise of the same
+        strength. Denoise each of them as a picture of its own: groups found on the first fit the
+        others less well.
+    mean : array of shape (n_bands,)
+        The mean spectrum.
 
     Notes
     -----
@@ -122,7 +112,7 @@ def spectral_basis(cube: np.ndarray, sigma: float) -> SpectralSubspace:
     values, vectors = np.linalg.eigh(_covariance(rows))
     rank = int((values > sigma**2 * _largest_of_noise(n_bands, height, width)).sum())
     basis = np.ascontiguousarray(vectors[:, ::-1][:, : max(1, rank)].T)
-    return SpectralSubspace(basis, mean)
+    return basis, mean
 
 
 def _covariance(rows: np.ndarray) -> np.ndarray:
@@ -156,9 +146,6 @@ def _largest_of_noise(n_bands: int, height: int, width: int) -> float:
 
 def _response(n: int) -> np.ndarray:
     """Return how much the blur leaves of n cosines of rising frequency."""
-    reach = int(np.ceil(8 * BLUR))
-    point = np.zeros(2 * reach + 1)
-    point[reach] = 1.0
-    kernel = gaussian_filter(point, BLUR, mode="constant")
-    angles = np.pi * np.outer(np.arange(n) / n, np.arange(-reach, reach + 1))
-    return np.asarray(np.cos(angles) @ kernel)
+    point = np.zeros(2 * n)
+    point[0] = 1.0
+    return np.fft.rfft(gaussian_filter(point, BLUR, mode="wrap")).real[:n]

@@ -66,9 +66,6 @@ class PatchPrior:
         variances = self.variances.astype(np.float64) * unit**2
         return PatchPrior(self.weights, variances, self.directions)
 
-    def __len__(self) -> int:
-        return len(self.weights)
-
 
 class Classifier:
     """Find the most likely class of patches that have white noise of the variance `noise`."""
@@ -79,10 +76,9 @@ class Classifier:
         offset = 2.0 * np.log(prior.weights) - np.log1p(variances / noise).sum(axis=1)
         filters = np.sqrt(variances / (noise * (variances + noise)))[:, :, None] * prior.directions
         self._lots: list[tuple[Array, Array, int]] = []
-        members, least = [], -1
-        for most in LOTS:
-            chosen = np.flatnonzero((counts > least) & (counts <= most))
-            least = most
+        members, lots = [], np.searchsorted(LOTS, counts)
+        for number, most in enumerate(LOTS):
+            chosen = np.flatnonzero(lots == number)
             if len(chosen):
                 width = min(most, filters.shape[1])
                 flat = filters[chosen, :width].reshape(len(chosen) * width, -1)

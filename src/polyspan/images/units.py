@@ -67,20 +67,18 @@ def check_alpha(pixels: Array, channel_axis: int | None, holes: np.ndarray | Non
     Denoised as one, it would tell that there is less noise than there is, and mix with the others.
     A channel that is not the same everywhere may be a colour, as in prints (CMYK).
     """
+    xp = namespace(pixels)
     if channel_axis is None or pixels.shape[channel_axis] not in WITH_ALPHA:
         return
-    xp = namespace(pixels)
     place: list[Any] = [slice(None)] * pixels.ndim
     place[channel_axis] = -1
     last = pixels[tuple(place)]
     if holes is not None:
         last = last[~holes[tuple(place)]]
-    if not math.prod(last.shape):
+    if not math.prod(last.shape) or xp.isdtype(pixels.dtype, "bool"):
         return
     whole = xp.isdtype(pixels.dtype, "integral")
     opaque = (int(xp.iinfo(pixels.dtype).max),) if whole else (1, *STORED)
-    if xp.isdtype(pixels.dtype, "bool"):
-        return
     level = float(xp.max(last))
     if level not in opaque or level != float(xp.min(last)):
         return

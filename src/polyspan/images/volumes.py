@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
 from polyspan.base.progress import Share
 from polyspan.images.cascade import passed
-from polyspan.images.groups import LEVELS, STRONG, Pass, corners, passes_for
+from polyspan.images.groups import LEVELS, STRONG, Pass, corners, passes_for, weighted_sums
 from polyspan.images.mixtures import Preset
-from polyspan.images.patches import Canvas, sample_patches
+from polyspan.images.patches import block_sums, sample_patches
+from polyspan.images.planes import halve
 from polyspan.mixture.prediction import gaussians_of, posterior_means
 
 #: Slices and side of a block, where slices tell of each other, with strong noise, and where not.
@@ -91,16 +92,17 @@ def denoise_volume(
     Memory beyond the volume: at most four float32 copies of it, and for each thread some slices
     and some tens of megabytes.
     """
-    share = share or Share()
     planes = np.ascontiguousarray(volume, dtype=np.float32)
     planes = planes if planes.ndim == 4 else planes[None]
     if sigma == 0:
         return planes.reshape(volume.shape).copy()
     rng = check_random_state(random_state)
     deep = slices_tell_of_each_other(planes[0], sigma, rng, n_jobs)
-    levels = LEVELS * sigma * np.sqrt(len(planes)) / max(_range_of_means(planes[0]), sigma)
+    # Noise hardly widens the range of means of 4×4 pixels.
+    span = float(np.ptp(halve(halve(planes[0]))))
+    levels = LEVELS * sigma * np.sqrt(len(planes)) / max(span, sigma)
     passes = volume_passes(levels) if deep else frame_passes(levels)
-    step = share.of(1 + len(passes))
+    step = (share or Share()).of(1 + len(passes))
     estimate = np.empty_like(planes)
     if deep:
         block = DEEP if levels < STRONG else DEEP_STRONG
@@ -134,24 +136,18 @@ def mixture_pilot(
     settings = Preset(side, STEP, 12, 16, 20000, patches_each=LEAST_BLOCKS * thick * side**2)
     rows, noise = sample_patches(volume, shape, settings.n_train, rng), MARGIN * sigma
     model = settings.fitted(rows, noise, rng, noise)
-    gaussians = gaussians_of(model)
+    expected = partial(posterior_means, mean=model.mean_, gaussians=gaussians_of(model))
     fronts = corners(len(volume) - thick, min(STEP, thick))
 
-    def slab(front: int) -> Canvas:
-        canvas = Canvas(volume[front : front + thick], side, STEP)
-        for top, blocks in canvas.bands():
-            canvas.add(top, *posterior_means(blocks, model.mean_, gaussians, None))
-        return canvas
+    def slab(front: int) -> tuple[slice, tuple[np.ndarray, np.ndarray]]:
+        here = slice(front, front + thick)
+        return here, block_sums(volume[here], side, STEP, expected)
 
-    total, weight = np.zeros_like(volume), np.zeros_like(volume)
-    tick = (share or Share()).ticks(len(fronts))
-    run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    for front, canvas in zip(fronts, run(delayed(slab)(front) for front in fronts), strict=True):
-        total[front : front + thick] += canvas.total
-        weight[front : front + thick] += canvas.weight
-        tick()
+    total, weight = weighted_sums(
+        slab, [(front,) for front in fronts], volume.shape, volume, n_jobs, share
+    )
     total /= weight
-    return total
+    return np.asarray(total)
 
 
 def slices_tell_of_each_other(
@@ -173,11 +169,3 @@ def slices_tell_of_each_other(
     flat = mixture_pilot(seen, noise, FLAT, rng, n_jobs)
     deep = mixture_pilot(seen, noise, DEEP, rng, n_jobs)
     return bool(np.mean((deep - truth) ** 2) <= np.mean((flat - truth) ** 2))
-
-
-def _range_of_means(volume: np.ndarray) -> float:
-    """Return the range of the means of 4×4 pixels, which noise hardly widens."""
-    depth, height, width = (n - n % m for n, m in zip(volume.shape, (1, 4, 4), strict=True))
-    shape = (depth, height // 4, 4, width // 4, 4)
-    means = volume[:, :height, :width].reshape(shape).mean(axis=(2, 4))
-    return float(np.ptp(means))
