@@ -14,6 +14,13 @@ from polyspan.metrics import (
 )
 
 
+def test_masked_labels_are_refused():
+    masked = np.ma.masked_array([0, 0, 1, 1], [False, True, False, False])
+    with pytest.raises(ValueError, match="labels_true is masked"):
+        clustering_error(masked, [0, 0, 1, 1])
+    assert clustering_error([0, 0, 1, 1], np.ma.masked_array([1, 1, 0, 1])) == 0.25
+
+
 def test_d_avg_matches_one_to_one_and_ignores_order():
     rng = np.random.RandomState(0)
     truth, found = draw_bases((2, 4, 9, 3), rng)

@@ -112,6 +112,9 @@ def clustering_error(labels_true: Any, labels_pred: Any) -> float:
     >>> clustering_error([0, 0, 1, 1], [1, 1, 0, 1])
     0.25
     """
+    for name, labels in (("labels_true", labels_true), ("labels_pred", labels_pred)):
+        if np.ma.is_masked(labels):
+            raise ValueError(f"{name} is masked in places: leave these samples out of both")
     labels_true = column_or_1d(to_numpy(as_dispatched(labels_true, "labels_true")))
     labels_pred = column_or_1d(to_numpy(as_dispatched(labels_pred, "labels_pred")))
     if labels_true.size == 0:

@@ -1,4 +1,4 @@
-"""Deterministic annealing, which finds a good optimum of F1 from one start.
+"""Deterministic annealing, which often finds a far better optimum of F1 than a random start.
 
 The hard alternation ends in poor local minima. Here every sample belongs to every subspace with a
 responsibility ∝ exp(-r/τ), and τ falls geometrically until these are hard. At fixed τ each step
