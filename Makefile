@@ -29,7 +29,7 @@ QUICK := tests/geometry tests/linear/test_micusal.py tests/linear/test_robust.py
 test coverage test-floor quick: export OPENBLAS_NUM_THREADS = 1
 test coverage test-floor quick: export OMP_NUM_THREADS = 1
 
-.PHONY: help demo test coverage test-floor quick lint record torch fuzz mutants kills forge soak bench bench-compare bench-check bench-baseline reproduce docs docs-quick format clean release-check
+.PHONY: help demo test coverage test-floor quick lint record torch fuzz mutants kills forge soak easy bench bench-compare bench-check bench-baseline reproduce docs docs-quick format clean release-check
 
 help:
 	@echo "make demo          the idea and three jobs beside the usual tools, printed and drawn (under a minute, after the installation)"
@@ -45,6 +45,7 @@ help:
 	@echo "make kills         kills runs, and uses models from many threads and processes (minutes)"
 	@echo "make forge N=5000 SEED=1   forged model files: does one crash, hang, or fill the memory? (minutes)"
 	@echo "make soak          ten minutes of fits and predictions: does anything grow?"
+	@echo "make easy          which method finds the clusters of 64 easy problems? (half an hour)"
 	@echo "make bench         ratios to the literal algorithm; ROWS=\"faces scene\" for some of them"
 	@echo "make bench-compare BASE=commit   time and result of every row over those of another commit; LIMIT=5 NEW=commit"
 	@echo "make bench-check   quick rows: which ratio is worse than in benchmarks/baseline.json? bench-baseline writes it"
@@ -95,6 +96,9 @@ record: $(READY)
 
 torch: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==$(TORCH)"
+
+easy: $(READY)
+	$(BIN)/python benchmarks/easy.py $(ARGS)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(ROWS)

@@ -58,8 +58,11 @@ def data(n: int, m: int, seed: int = 0) -> Any:
     return found.X[order], found.labels[order], found.bases
 
 
-def kspaces_fit(X: np.ndarray, max_iter: int = 50, tol: float = 5e-2) -> np.ndarray:
-    """Return labels of kspaces from one start with hard assignment (its K-subspaces).
+def kspaces_fit(
+    X: np.ndarray, max_iter: int = 50, tol: float = 5e-2, *,
+    n_subspaces: int = L, dim: int = S, starts: int = 1,
+) -> np.ndarray:  # fmt: skip
+    """Return labels of kspaces with hard assignment (its K-subspaces), by default from one start.
 
     Its default, soft assignment, failed on these data at N=100 000 ("EM unsuccessful").
     """
@@ -67,8 +70,8 @@ def kspaces_fit(X: np.ndarray, max_iter: int = 50, tol: float = 5e-2) -> np.ndar
 
     np.random.seed(0)
     _, responsibilities = run_EM(
-        X, [S] * L, assignment="closest", max_iter=max_iter, tol=tol, initializations=1,
-        silent=True, randomize_init=True,
+        X, [dim] * n_subspaces, assignment="closest", max_iter=max_iter, tol=tol,
+        initializations=starts, silent=True, randomize_init=True,
     )  # fmt: skip
     return np.asarray(responsibilities).argmax(axis=1)
 

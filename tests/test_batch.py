@@ -54,7 +54,7 @@ def assert_equals_single(fit, X, *args, **options):
     for k, x in enumerate(X):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            single = MiCUSaL(*args, **options).fit(x)
+            single = MiCUSaL(*args, **{"lam": 4.0, "init": "anneal", **options}).fit(x)
         # Closeness is a difference of numbers of the size L(L-1)s: it has their rounding.
         assert_allclose(float(fit.objective[k]), single.objective_, rtol=1e-9, atol=1e-13)
         assert np.array_equal(to_numpy(fit.labels)[k], single.labels_)
@@ -158,7 +158,7 @@ def test_given_starts():
     own = draw_bases((5, 3, 16, 3), np.random.RandomState(2))
     fit = fit_micusal(X, 3, 3, init=own)
     for k in range(5):
-        single = MiCUSaL(3, 3, init=own[k]).fit(X[k])
+        single = MiCUSaL(3, 3, lam=4.0, init=own[k]).fit(X[k])
         assert_allclose(fit.objective[k], single.objective_, rtol=1e-9)
     few = problems(sizes=(6, 6), n_features=40)
     start = draw_bases((2, 40, 2), np.random.RandomState(3))
@@ -170,7 +170,7 @@ def test_a_seed_for_every_problem():
     seeds = [3, 1, 4, 1]
     fit = fit_micusal(X, 3, 3, init="random", n_init=2, random_state=seeds, max_bytes=1)
     for k, seed in enumerate(seeds):
-        single = MiCUSaL(3, 3, init="random", n_init=2, random_state=seed).fit(X[k])
+        single = MiCUSaL(3, 3, lam=4.0, init="random", n_init=2, random_state=seed).fit(X[k])
         assert_allclose(fit.objective[k], single.objective_, rtol=1e-9)
     with pytest.raises(ValueError, match="2 seeds for 4 problems"):
         fit_micusal(X, 3, 3, random_state=[1, 2])
@@ -237,7 +237,9 @@ def test_affine_in_single_precision(xp):
     options = {"affine": True, "random_state": 0, "n_init": 2}
     fit = fit_micusal(xp.asarray(X), 3, 2, **options)
     assert fit.anchors.dtype == fit.bases.dtype == xp.float32
-    single = [MiCUSaL(3, 2, **options).fit(x).objective_ for x in X]
+    single = [
+        MiCUSaL(3, 2, **{"lam": 4.0, "init": "anneal", **options}).fit(x).objective_ for x in X
+    ]
     assert_allclose(to_numpy(fit.objective), single, rtol=1e-5)
 
 
@@ -266,7 +268,9 @@ def test_affine_with_a_seed_for_every_problem(max_bytes):
     options = {"affine": True, "init": "random", "n_init": 2}
     fit = fit_micusal(X, 3, 2, **options, random_state=seeds, max_bytes=max_bytes)
     for k, seed in enumerate(seeds):
-        single = MiCUSaL(3, 2, **options, random_state=seed).fit(X[k])
+        single = MiCUSaL(3, 2, **{"lam": 4.0, "init": "anneal", **options}, random_state=seed).fit(
+            X[k]
+        )
         assert_allclose(fit.objective[k], single.objective_, rtol=1e-9)
 
 
@@ -279,7 +283,7 @@ def test_affine_with_given_starts():
     own = np.concatenate([draw_bases((4, 3, 10, 2), rng), X[:, [0, 25, 50], :, None]], axis=-1)
     fit = fit_micusal(X, 3, 2, affine=True, init=own)
     for k in range(4):
-        single = MiCUSaL(3, 2, affine=True, init=own[k]).fit(X[k])
+        single = MiCUSaL(3, 2, affine=True, lam=4.0, init=own[k]).fit(X[k])
         assert_allclose(fit.objective[k], single.objective_, rtol=1e-9)
     few, points = flats(sizes=(7, 7), n_features=40), 2 + rng.standard_normal((2, 40, 1))
     start = np.concatenate([draw_bases((2, 40, 2), rng), points], axis=-1)
@@ -345,7 +349,7 @@ def test_runs_end_at_the_rounding_of_their_own_problem():
                "random_state": 0}  # fmt: skip
     fit = fit_micusal(X, 3, 3, **options)
     for k, x in enumerate(X):
-        single = MiCUSaL(3, 3, **options).fit(x)
+        single = MiCUSaL(3, 3, **{"lam": 4.0, "init": "anneal", **options}).fit(x)
         assert int(fit.n_iter[k]) == single.n_iter_
 
 

@@ -61,7 +61,8 @@ def fit_micusal(
 ) -> BatchFit:
     """Fit `MiCUSaL` to every one of many problems of the same shape, as batched products.
 
-    Problem k is fitted as ``MiCUSaL(..., random_state=random_state).fit(X[k])`` would fit it, from
+    Problem k is fitted as ``MiCUSaL(..., random_state=random_state).fit(X[k])`` would fit it with
+    the same `lam` and `init` (their defaults are other ones here), from
     the same starts, to the same objective up to rounding (bases may differ by a rotation within
     their subspace). There are no leave-one-out residuals, and `solver` is "power". Where subspaces
     of different dimension are annealed, their starts are found problem by problem; all other steps

@@ -47,7 +47,7 @@ def test_labels_and_residuals_of_a_fit(kernel):
     assert np.array_equal(distances.argmin(axis=1), model.labels_)
     residual = np.sum(distances.min(axis=1) ** 2)
     closeness = np.sum(model.subspace_distances_**2)
-    assert_allclose(model.objective_, closeness + 4 * residual, rtol=1e-7)
+    assert_allclose(model.objective_, closeness + model.lam_ * residual, rtol=1e-7)
     assert_allclose(model.score(X2), -residual / len(X2))
     assert_allclose(model.score_samples(X2), -(distances.min(axis=1) ** 2))
     K = Kernel(kernel, gamma=1.0)(X2)
@@ -235,7 +235,7 @@ def test_low_rank_counts_what_the_landmarks_do_not_span():
         scores.append(model.score(X2[100:]))
         residual = np.sum(model.transform(X2[:100]).min(axis=1) ** 2)
         closeness = np.sum(model.subspace_distances_**2)
-        assert_allclose(model.objective_, closeness + 4 * residual, rtol=1e-6)
+        assert_allclose(model.objective_, closeness + model.lam_ * residual, rtol=1e-6)
     assert scores[0] > scores[1] > scores[2]
 
 

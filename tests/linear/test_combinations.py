@@ -48,7 +48,7 @@ def model_of(missing, affine, residual, solver, **options):
     solver = {"power": "mm"}.get(solver, solver) if missing else solver
     return kind(
         3, 2, affine=affine, residual=residual, solver=solver, center=True,
-        **{"n_init": 1, "anneal_steps": 10, "random_state": 0, **options},
+        **{"init": "anneal", "n_init": 1, "anneal_steps": 10, "random_state": 0, **options},
     )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def test_constant_data_of_every_type(dtype, solver, residual, value):
 @pytest.mark.parametrize("options", [{}, {"solver": "exact"}, {"init": "random"}])
 def test_a_lambda_far_too_small_is_never_worse_than_one_subspace(scale, options):
     X = DATA.X * scale
-    model = MiCUSaL(2, 3, random_state=0, **options).fit(X)
+    model = MiCUSaL(2, 3, lam=4.0, random_state=0, **options).fit(X)
     pooled = PCA(3).fit(X)
     residual = np.sum((X - pooled.inverse_transform(pooled.transform(X))) ** 2)
     assert model.objective_ <= 4.0 * residual * 1.05
@@ -198,7 +198,7 @@ def test_subspaces_that_have_come_together_are_reported(model):
     ).X
     for scale in (1e-2, 1e-4):
         with pytest.warns(UserWarning, match="all 2 subspaces coincide: lam=4 is small"):
-            model(2, 2, random_state=0).fit(X * scale)
+            model(2, 2, lam=4.0, random_state=0).fit(X * scale)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model(2, 2, random_state=0).fit(X)

@@ -1,5 +1,7 @@
 """RobustMiCUSaL: limits, bad input, filled entries, the paper's setting."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -85,7 +87,7 @@ def test_objective_by_its_definition():
         fit = basis @ theta
         total += 20 / seen.sum() * np.sum(weights * (np.where(seen, x, 0) - fit) ** 2)
     apart = 2 * subspace_distance(*model.bases_) ** 2
-    assert_allclose(model.objective_, apart + 4.0 * total)
+    assert_allclose(model.objective_, apart + model.lam_ * total)
 
 
 def test_rows_with_too_few_entries_are_told_and_left_out():
@@ -140,9 +142,11 @@ def test_unfit_parameters():
 def test_scaling_and_huge_entries():
     X = mask_entries(DATA.X, 0.3, random_state=0)
     base = RobustMiCUSaL(2, 3, random_state=0).fit(X)
-    for a in (1e3, 1e150, 1e-150):
-        model = RobustMiCUSaL(2, 3, lam=4.0 / a / a, random_state=0).fit(a * X)
+    for a, lam in itertools.product((1e3, 1e150, 1e-150), (base.lam_, "auto")):
+        lam = lam if lam == "auto" else lam / a / a
+        model = RobustMiCUSaL(2, 3, lam=lam, random_state=0).fit(a * X)
         assert np.array_equal(model.labels_, base.labels_)
+        assert_allclose(model.lam_, base.lam_ / a / a, rtol=1e-9)
         assert_allclose(model.impute(a * X) / a, base.impute(X), atol=1e-6)
         assert_allclose(model.transform(a * X) / a, base.transform(X), atol=1e-6)
 

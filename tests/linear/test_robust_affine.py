@@ -121,7 +121,7 @@ def test_translation_and_scale():
     shift = np.linspace(-3, 5, X.shape[1])
     one = RobustMiCUSaL(3, 2, affine=True, random_state=0).fit(X)
     moved = RobustMiCUSaL(3, 2, affine=True, random_state=0).fit(X + shift)
-    scaled = RobustMiCUSaL(3, 2, affine=True, lam=4.0 / 9, random_state=0).fit(3 * X)
+    scaled = RobustMiCUSaL(3, 2, affine=True, random_state=0).fit(3 * X)
     assert np.array_equal(one.labels_, moved.labels_)
     assert np.array_equal(one.labels_, scaled.labels_)
     assert_allclose(moved.anchors_, one.anchors_ + shift, atol=1e-8)

@@ -83,8 +83,8 @@ def test_weights_are_repeats_for_k_subspaces():
 
 
 def test_weights_are_repeats_after_annealing():
-    assert_weights_are_repeats(MiCUSaL(3, 2, random_state=0), X)
-    assert_weights_are_repeats(RobustMiCUSaL(3, 2, random_state=0), HOLES)
+    assert_weights_are_repeats(MiCUSaL(3, 2, init="anneal", random_state=0), X)
+    assert_weights_are_repeats(RobustMiCUSaL(3, 2, init="anneal", random_state=0), HOLES)
 
 
 def test_weights_are_repeats_with_fewer_samples_than_features():

@@ -91,7 +91,8 @@ def test_choose_size_on_small_data():
     low, high = choice.n_subspaces_range
     assert low <= 2 <= high
     assert choice.subspace_dim_margin > 0
-    assert choice.lam in [4.0 * 2.0**k for k in range(-2, 3)]
+    unit = MiCUSaL(2, 3, random_state=0).fit(DATA.X).lam_
+    assert min(abs(choice.lam / unit - 2.0**k) for k in range(-2, 3)) < 1e-9
     steps = [row["step"] for row in choice.table]
     assert set(steps) == {"dimension", "number", "weight"}
     rows = [row for row in choice.table if row["step"] == "number"]

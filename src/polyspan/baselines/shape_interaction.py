@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from polyspan.base.arrays import unit_rows
 from polyspan.base.private_sklearn import Interval
 from polyspan.baselines.base import GraphClustering, left_singular_vectors
-from polyspan.graphs.edges import largest_of_rows
+from polyspan.graphs.edges import shape_interaction_graph
 from polyspan.graphs.spectra import (
     cluster_rows,
     eigengap,
@@ -29,29 +28,6 @@ STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0)
 RANKS_PER_CLUSTER = 1.5
 # Added to the gap of a spectrum: a graph without one is not chosen, but has a value.
 GAP_FLOOR = 1e-6
-
-
-def shape_interaction_graph(
-    U: np.ndarray, rank: int, *, power: float = 4.0, q: int | None = None
-) -> scipy.sparse.csr_array:
-    """Return |cos|ᵖ of the angles between rows of the leading left singular vectors, p the power.
-
-    Rows of independent subspaces are orthogonal.
-
-    Parameters
-    ----------
-    U : array of shape (n_samples, at least rank)
-        Left singular vectors of the samples, by descending singular values.
-    q : int or None, default=None
-        Entries kept of every row, the largest. None: all, n_samples² numbers.
-
-    Returns
-    -------
-    graph : sparse array of shape (n_samples, n_samples)
-        W + Wᵀ, without its diagonal.
-    """
-    Q = unit_rows(U[:, :rank])
-    return largest_of_rows(lambda which: np.abs(Q[which] @ Q.T) ** power, len(Q), q)
 
 
 def normalised_cut(graph: scipy.sparse.csr_array, labels: np.ndarray) -> float:

@@ -98,7 +98,7 @@ class KSubspaces(MiCUSaL):
         n_subspaces: int = 3,
         subspace_dim: int | Sequence[int] = 1,
         *,
-        init: Any = "anneal",
+        init: Any = "auto",
         solver: str = "power",
         n_init: int | str = "auto",
         center: bool = True,

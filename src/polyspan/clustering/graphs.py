@@ -20,6 +20,7 @@ from polyspan.graphs.edges import (
     nearest_angles,
     nearest_distances,
     overlap,
+    shape_interaction_graph,
     symmetric_affinity,
 )
 from polyspan.graphs.spectra import Graph, leading_spectrum
@@ -204,7 +205,6 @@ def _ensemble(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
 
 
 def _shape_interaction(coordinates: Coordinates, n_clusters: int) -> Iterator[Named]:
-    from polyspan.baselines.shape_interaction import shape_interaction_graph
 
     for rank in member_ranks(coordinates, n_clusters):
         graph = shape_interaction_graph(coordinates.U, rank, q=N_NEIGHBOURS)

@@ -47,6 +47,10 @@ class ArrayRows:
         """Return a few rows in working coordinates; the indices are in ascending order."""
         return self.block.take(moved_to(indices, self.like))
 
+    def block_of(self, indices: np.ndarray) -> Any:
+        """Return the block of some rows; the indices are in ascending order."""
+        return self.block.some(moved_to(indices, self.like))
+
     def weights_of(self, indices: np.ndarray) -> Array | None:
         """Return the weights of a few rows; None: 1 for each."""
         every = self.block.sample_weights
@@ -140,8 +144,13 @@ class BlockRows:
 
     def take(self, indices: np.ndarray) -> Array:
         """Return a few rows in working coordinates; indices count only rows learned from."""
-        block = self.observation.block(self.source.take(self._among_all(indices)))
+        block = self.block_of(indices)
         return block.take(np.arange(len(block.squared_norms())))
+
+    def block_of(self, indices: np.ndarray) -> Any:
+        """Return the block of some rows; the indices are in ascending order."""
+        weights = self.weights_of(indices)
+        return self.observation.block(self.source.take(self._among_all(indices)), weights)
 
     def weights_of(self, indices: np.ndarray) -> Array | None:
         """Return the weights of a few rows; None: 1 for each."""

@@ -78,6 +78,15 @@ def working_lam(lam: float, scale: float) -> float:
     return min(max((lam / scale) / scale, 1e-300), 1e300)
 
 
+# λ of `lam="auto"` for samples of mean squared norm 1: the paper's setting.
+UNIT_LAM = 4.0
+
+
+def auto_lam(mean_square: float) -> float:
+    """Return the λ that suits samples of this mean squared norm; it does not depend on a unit."""
+    return min(UNIT_LAM / mean_square, 1e300) if mean_square > 0 else UNIT_LAM
+
+
 def scale_and_mean(
     X: Array, slices: list[slice], *, center: bool, weights: Array | None = None
 ) -> tuple[float, Array]:

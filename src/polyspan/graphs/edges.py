@@ -26,6 +26,7 @@ from polyspan.base.arrays import (
     namespace,
     row_slices,
     to_numpy,
+    unit_rows,
 )
 from polyspan.base.private_sklearn import plain_settings
 
@@ -126,6 +127,29 @@ def largest_of_rows(
         blocks.append(scipy.sparse.csr_array(block))
     graph = scipy.sparse.vstack(blocks, format="csr")
     return (graph + graph.T).tocsr()
+
+
+def shape_interaction_graph(
+    U: np.ndarray, rank: int, *, power: float = 4.0, q: int | None = None
+) -> scipy.sparse.csr_array:
+    """Return |cos|ᵖ of the angles between rows of the leading left singular vectors, p the power.
+
+    Rows of independent subspaces are orthogonal.
+
+    Parameters
+    ----------
+    U : array of shape (n_samples, at least rank)
+        Left singular vectors of the samples, by descending singular values.
+    q : int or None, default=None
+        Entries kept of every row, the largest. None: all, n_samples² numbers.
+
+    Returns
+    -------
+    graph : sparse array of shape (n_samples, n_samples)
+        W + Wᵀ, without its diagonal.
+    """
+    Q = unit_rows(U[:, :rank])
+    return largest_of_rows(lambda which: np.abs(Q[which] @ Q.T) ** power, len(Q), q)
 
 
 def symmetric_affinity(codes: scipy.sparse.csr_array) -> scipy.sparse.csr_array:

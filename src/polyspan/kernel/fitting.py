@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from polyspan.base.progress import FitProgress
 from polyspan.data.prediction import map_rows
 from polyspan.data.rows import Source
 from polyspan.data.weights import check_weights, keep_without_weight, source_weights
-from polyspan.data.working import measure_block
+from polyspan.data.working import auto_lam, measure_block
 from polyspan.geometry.matrices import submatrix
 from polyspan.kernel._solve.alternation import KernelSolution
 from polyspan.kernel.functions import check_kernel_matrix
@@ -126,6 +127,10 @@ def learn(
     rng: np.random.RandomState,
 ) -> None:
     """Run all starts, store the best, and warn about it."""
+    lam: Any = getattr(model, "lam", math.inf)  # kernel PCA has none
+    model.lam_ = auto_lam(problem.mean_square()) if isinstance(lam, str) else float(lam)
+    options = replace(options, lam=model.lam_)
+    problem = problem.with_lam(model.lam_)
     progress = FitProgress(model, data.X, y, options.n_starts, problem.max_steps(options))
     best = store(model, data, problem, run_starts(problem, options, rng, progress))
     progress.end()

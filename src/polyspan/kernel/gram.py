@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from polyspan.base.arrays import Array, limit_threads, machine_epsilon, namespace, to_numpy
+from polyspan.base.arrays import (
+    Array,
+    float64_sum,
+    limit_threads,
+    machine_epsilon,
+    namespace,
+    to_numpy,
+)
 from polyspan.base.progress import Monitor
 from polyspan.kernel._solve.alternation import (
     KernelRules,
@@ -84,6 +91,15 @@ class GramProblem:
         if self.weights is not None:
             subspaces = subspaces.times(namespace(self.G).sqrt(self.weights))
         return replace(self.unfitted, subspaces=subspaces)
+
+    def mean_square(self) -> float:
+        """Return the mean of the centred k(x, x)."""
+        n = self.G.shape[0] if self.weights is None else float(float64_sum(self.weights))
+        return float(float64_sum(namespace(self.G).linalg.diagonal(self.G))) / n
+
+    def with_lam(self, lam: float) -> GramProblem:
+        """Return the problem with this λ, which is that of the rules of a run."""
+        return self
 
     def distances(self, subspaces: KernelSubspaces) -> Array:
         """Return d_u between subspaces."""

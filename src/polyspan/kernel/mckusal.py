@@ -49,7 +49,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         Constant of "poly".
     kernel_params : dict or None, default=None
         Further arguments of a callable `kernel`.
-    lam : float, default=4.0
+    lam : float or "auto", default="auto"
         Weight λ ≥ 0 of the residuals against the closeness; infinity leaves the closeness out.
     init : {"spectral", "gkiop"} or array-like of n_samples labels, default="spectral"
         "spectral" clusters the graph of the `n_neighbors` nearest samples in the feature space.
@@ -165,7 +165,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        lam: float = 4.0,
+        lam: float | str = "auto",
         init: Any = "spectral",
         gkiop_seeds: Any = None,
         n_neighbors: int = 10,

@@ -34,7 +34,7 @@ from polyspan.base.arrays import (
     zeros,
 )
 from polyspan.base.progress import Monitor
-from polyspan.data.working import Working, measure_block
+from polyspan.data.working import Working, measure_block, working_lam
 from polyspan.geometry.distances import distances_between
 from polyspan.geometry.matrices import leading_eigen
 from polyspan.kernel._solve.alternation import KernelSolution
@@ -111,8 +111,6 @@ class NystromProblem:
         """Draw landmarks and map the samples; rows of a source are mapped when they are read."""
         kernel, n_landmarks = _check_landmarks(kernel, low_rank, options, data.n_samples)
         chosen = _draw_landmarks(data, n_landmarks, rng)
-        lam = options.lam
-        weight = 1.0 if math.isinf(lam) else lam
         source = data.source
         if source is None:
             X, xp, own = data.X, namespace(data.X), data.weights
@@ -120,7 +118,7 @@ class NystromProblem:
             Z = map_(X)
             residuals = map_.residuals(X, Z)
             residual = float(xp.sum(residuals if own is None else own * residuals))
-            linear, working = prepare(Z, lam, center=True, weights=own)
+            linear, working = prepare(Z, 1.0, center=True, weights=own)
             chosen = chosen if data.kept is None else data.kept[chosen]
         else:
             # In float64, as for arrays in memory: square roots of float32 values are too inexact.
@@ -129,13 +127,24 @@ class NystromProblem:
             residual, _ = source.reduce(landmark_residual_block, dtype, map_, data.weights)
             extent, _ = source.reduce(measure_block, dtype, 0, map_, data.weights)
             linear, working = prepare_source(
-                source, extent, lam, dtype=dtype, center=True, row_map=map_, weights=data.weights
+                source, extent, 1.0, dtype=dtype, center=True, row_map=map_, weights=data.weights
             )
-        return cls(map_, moved_to(chosen, linear.rows.like), linear, working, weight * residual)
+        return cls(map_, moved_to(chosen, linear.rows.like), linear, working, residual)
 
     def union(self, frames: Array) -> LowRankUnion:
         """Return the union with these bases of the linear solver."""
         return LowRankUnion(self.map, self.working.mean, self.working.to_data(frames))
+
+    def mean_square(self) -> float:
+        """Return the mean of the centred k(x, x)."""
+        scale = self.working.scale
+        return (self.linear.total / scale / scale + self.residual) / self.linear.n_samples
+
+    def with_lam(self, lam: float) -> NystromProblem:
+        """Return the problem with this λ, from the one with λ=1 that `of` returns."""
+        weight = 1.0 if math.isinf(lam) else lam
+        linear = replace(self.linear, lam=working_lam(lam, self.working.scale))
+        return replace(self, linear=linear, residual=weight * self.residual)
 
     def distances(self, frames: Array) -> Array:
         """Return d_u between subspaces."""

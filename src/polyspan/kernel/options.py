@@ -111,7 +111,7 @@ def options_of(
     return KernelOptions(
         model.n_subspaces,
         model.subspace_dim,
-        float(model.lam),
+        1.0 if isinstance(model.lam, str) else float(model.lam),  # the first until data are read
         model.max_iter,
         float(model.tol),
         model.max_update_iter,

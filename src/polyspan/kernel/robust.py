@@ -75,7 +75,7 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         Positive exponent of "poly", (gamma ⟨x, y⟩ + coef0)^degree.
     coef0 : float, default=1
         Constant of "poly".
-    lam : float, default=4.0
+    lam : float or "auto", default="auto"
         Weight λ ≥ 0 of the residuals against the closeness; infinity leaves the closeness out.
     init : {"spectral", "gkiop"} or array-like of n_samples labels, default="spectral"
         Start, as for `MCKUSaL`.
@@ -163,7 +163,7 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
-        lam: float = 4.0,
+        lam: float | str = "auto",
         init: Any = "spectral",
         gkiop_seeds: Any = None,
         n_neighbors: int = 10,

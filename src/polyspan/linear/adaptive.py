@@ -42,7 +42,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Upper bound L_max on the number of subspaces.
     max_dim : int, default=1
         Upper bound s_max on their dimension; lowered to n_features - 1 where it is larger.
-    lam : float, default=4.0
+    lam : float or "auto", default="auto"
         Weight λ of the data against the closeness of the subspaces, as for `MiCUSaL`.
     k1 : int, default=6
         Fewest neighbours in the estimate of the dimension; the paper's value.
@@ -120,7 +120,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         max_subspaces: int = 3,
         max_dim: int = 1,
         *,
-        lam: float = 4.0,
+        lam: float | str = "auto",
         k1: int = 6,
         k2: int = 10,
         merge_threshold: float = 0.08,
@@ -200,7 +200,7 @@ class AdaptiveMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         self.dimension_estimates_ = np.array(best.dimensions)
         progress.end()
         self._warn_about_neighbours()
-        warn_about(best, plan, float(self.lam))
+        warn_about(best, plan, self.lam_)
         return self
 
     _takes_missing = True

@@ -64,20 +64,22 @@ def learn_union(
     parameters: Any = model
     given = given_start(parameters.init, data, plan)
     data = data.trimmed(plan.rules.trim, center=plan.center)
-    make = partial(
-        data.problem, float(parameters.lam), center=plan.center, affine=plan.affine,
-        dims=plan.dims, **kind,
-    )  # fmt: skip
-    problem, working = make(start=given)
+    lam = None if isinstance(parameters.lam, str) else float(parameters.lam)
+    make = partial(data.problem, center=plan.center, affine=plan.affine, dims=plan.dims, **kind)
+    problem, working = make(lam=lam, start=given)
+    if lam is None:
+        lam = problem.lam * working.scale * working.scale
     rng = check_random_state(parameters.random_state)
     starts = draw_starts(plan, problem, working, given, rng)
     progress = FitProgress(model, data.X, y, plan.n_runs, plan.max_steps)
-    best = run_starts(problem, working, starts, plan, progress, learn=learn, choose=choose)
-    if plan.n_runs > plan.n_starts:
+    best = run_starts(problem, working, starts, plan, progress, rng=rng, learn=learn, choose=choose)
+    if plan.rules.trim and plan.center:
         if problem.trim:
+            make = partial(make, lam=lam)
             problem, working, best = _centred_on_kept(make, problem, working, plan, best, progress)
         progress.end_start(plan.n_starts)
     store(model, data, problem, working, plan, best)
+    model.lam_ = lam
     return best, progress
 
 

@@ -36,7 +36,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         s_l; the closeness of two of them is then :math:`\frac12 \|P_l - P_p\|^2`, which is d_u²
         where dimensions are equal. Which cluster gets which dimension is found by annealing, by
         plain residuals also with `residual="loo"`.
-    lam : float, default=4.0
+    lam : float or "auto", default="auto"
         Weight λ of the data against the closeness of the subspaces; `float("inf")` for
         K-subspaces.
     init : {"anneal", "random"} or array of shape (n_subspaces, n_features, subspace_dim), \
@@ -172,8 +172,8 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         n_subspaces: int = 3,
         subspace_dim: int | Sequence[int] = 1,
         *,
-        lam: float = 4.0,
-        init: Any = "anneal",
+        lam: float | str = "auto",
+        init: Any = "auto",
         solver: str = "power",
         n_init: int | str = "auto",
         center: bool = True,
@@ -231,7 +231,7 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         check_plan(plan, data)
         best, progress = learn_union(self, data, plan, y)
         progress.end()
-        warn_about(best, plan, float(self.lam))
+        warn_about(best, plan, self.lam_)
         return self
 
     partial_fit = partial_fit

@@ -25,12 +25,15 @@ MOST_STARTS, MOST_TEMPERATURES, MOST_SWEEPS, MOST_ITERATIONS = 1000, 10_000, 100
 #: every subspace, and the sweeps of Algorithm 3 go from sample to sample.
 MOST_FEATURES = {"power": math.inf, "exact": 1024, "grouse": 0}
 
+# Starts of k-flats++ by default, and how many seeded starts are run to the end.
+N_SEEDED, FINALISTS = 8, 2
+
 #: What scikit-learn checks of the parameters that the linear models share.
 CONSTRAINTS: dict[str, list[Any]] = {
     "n_subspaces": [Interval(Integral, 1, None, closed="left")],
     "subspace_dim": [Interval(Integral, 0, None, closed="left"), "array-like"],
-    "lam": [Interval(Real, 0, None, closed="right")],
-    "init": [StrOptions({"anneal", "random"}), "array-like"],
+    "lam": [StrOptions({"auto"}), Interval(Real, 0, None, closed="right")],
+    "init": [StrOptions({"auto", "anneal", "random"}), "array-like"],
     "n_init": [StrOptions({"auto"}), Interval(Integral, 1, MOST_STARTS, closed="both")],
     "center": ["boolean"],
     "anneal_steps": [Interval(Integral, 1, MOST_TEMPERATURES, closed="both")],
@@ -53,6 +56,7 @@ class Plan:
     affine: bool
     center: bool
     n_starts: int
+    """Starts that are annealed, drawn at random or given."""
     annealed: bool
     anneal_steps: int
     anneal_range: tuple[float, float]
@@ -64,6 +68,10 @@ class Plan:
     """Most iterations that one start can take."""
     dims: Dims = None
     """Dimension of every subspace, where they differ."""
+    n_seeded: int = 0
+    """Starts of k-flats++ beside the annealed one."""
+    more_seeds: bool = False
+    """Whether other starts, and more of k-flats++, may follow."""
 
     @property
     def n_directions(self) -> int:
@@ -73,8 +81,9 @@ class Plan:
 
     @property
     def n_runs(self) -> int:
-        """Runs that are reported to callbacks: one of each start, and one about the final mean."""
-        return self.n_starts + bool(self.rules.trim and self.center)
+        """Runs that callbacks see: of each start, of the best seeded ones, about the final mean."""
+        seeded = FINALISTS if self.n_seeded else 0
+        return self.n_starts + seeded + bool(self.rules.trim and self.center)
 
 
 def sized_plan(model: LinearUnion) -> Plan:
@@ -112,7 +121,11 @@ def plan_of(
     """Return the plan that follows from the parameters of a model."""
     init, n_init = model.init, model.n_init
     largest, dims = dims_of(n_subspaces, subspace_dim)
-    given, annealed = not isinstance(init, str), isinstance(init, str) and init == "anneal"
+    given = not isinstance(init, str)
+    seeded = 0
+    if not given and init == "auto" and seeds_suit(rules):
+        seeded, n_init = (N_SEEDED if n_init == "auto" else int(n_init)), 1
+    annealed = not given and init in ("auto", "anneal")
     if given and n_init not in ("auto", 1):
         warn_user(f"an init array is one start: n_init={n_init} is not used", RuntimeWarning)
     if given or n_init == "auto":
@@ -146,7 +159,17 @@ def plan_of(
         n_columns=n_subspaces * (largest + affine),
         max_steps=n_annealed + rules.max_iter + 1 + n_subspaces,
         dims=dims,
+        n_seeded=seeded,
+        more_seeds=model.n_init == "auto",
     )
+
+
+def seeds_suit(rules: Rules) -> bool:
+    """Tell whether a fit can compare starts by their objective, as `init="auto"` does.
+
+    Other residuals and solvers have annealed starts alone.
+    """
+    return not (rules.leave_one_out or rules.trim or rules.solver == "grouse")
 
 
 def check_plan(plan: Plan, data: Data) -> None:

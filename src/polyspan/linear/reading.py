@@ -52,30 +52,33 @@ class Data:
     """Which samples are trimmed from the start, and not learned from; None: none. See `trimmed`."""
 
     def problem(
-        self, lam: float, *, center: bool, affine: bool, start: Array | None, dims: Dims = None,
-        prior: float = 0.0, masked: bool = False, counted: Array | None = None,
+        self, lam: float | None, *, center: bool, affine: bool, start: Array | None,
+        dims: Dims = None, prior: float = 0.0, masked: bool = False, counted: Array | None = None,
     ) -> tuple[Problem, Working]:  # fmt: skip
         """Return the problem in working coordinates; `masked` uses masks for complete data too.
 
+        Without λ the problem has that of `lam="auto"`.
         `counted` holds weights for the mean of the samples that are learned from. Without them,
         if samples are trimmed, it is the mean of those nearest to it.
         """
         if self.source is not None:
             assert self.extent is not None
             problem, working = prepare_source(
-                self.source, self.extent, lam, dtype=self.source.working_type, center=center,
-                affine=affine, holes=self.holes, too_few=self.too_few, prior=prior,
-                weights=self.weights,
+                self.source, self.extent, 1.0 if lam is None else lam,
+                dtype=self.source.working_type, center=center, affine=affine,
+                holes=self.holes, too_few=self.too_few, prior=prior, weights=self.weights,
             )  # fmt: skip
-            return problem.with_dims(dims), working
+            problem = problem.with_dims(dims)
+            return problem.with_auto_lam() if lam is None else problem, working
         X, weights = self.learned_rows()
         if self.trim and center and counted is None:
             counted = nearest_to_mean(X, weights, self.trim)[0]
         problem, working = prepare(
-            X, lam, center=center, affine=affine, start=start, holes=self.holes or masked,
-            prior=prior, weights=weights, counted=counted,
+            X, 1.0 if lam is None else lam, center=center, affine=affine, start=start,
+            holes=self.holes or masked, prior=prior, weights=weights, counted=counted,
         )  # fmt: skip
-        return problem.with_dims(dims).trimmed(self.trim), working
+        problem = problem.with_dims(dims).trimmed(self.trim)
+        return problem.with_auto_lam() if lam is None else problem, working
 
     def learned_rows(self) -> tuple[Array, Array | None]:
         """Return the samples to learn from, and their weights."""

@@ -37,7 +37,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     subspace_dim : int or sequence of n_subspaces ints, default=1
         Dimension s of each, or one for each; see `MiCUSaL`. Not a sequence of different numbers
         with `solver="grouse"`.
-    lam : float, default=4.0
+    lam : float or "auto", default="auto"
         Weight λ of the data against the closeness of the subspaces; `float("inf")` leaves
         closeness out (`solver="mm"` only).
     init : {"anneal", "random"} or array of shape (n_subspaces, n_features, subspace_dim), \
@@ -153,8 +153,8 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         n_subspaces: int = 3,
         subspace_dim: int | Sequence[int] = 1,
         *,
-        lam: float = 4.0,
-        init: Any = "anneal",
+        lam: float | str = "auto",
+        init: Any = "auto",
         solver: str = "mm",
         n_init: int | str = "auto",
         center: bool = False,
@@ -222,7 +222,7 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
             self, data, plan, y, learn=learn, prior=self._prior(), masked=grouse
         )
         progress.end()
-        warn_about(best, plan, float(self.lam))
+        warn_about(best, plan, self.lam_)
         return self
 
     partial_fit = partial_fit

@@ -37,7 +37,7 @@ from polyspan.geometry.bases import (
     orthonormalise,
     zero_padded,
 )
-from polyspan.linear._solve.alternation import Learn, Solution
+from polyspan.linear._solve.alternation import Learn, Solution, alternate
 from polyspan.linear._solve.alternation import learn as learn_by_alternation
 from polyspan.linear._solve.annealing import (
     anneal,
@@ -48,6 +48,7 @@ from polyspan.linear._solve.annealing import (
 )
 from polyspan.linear._solve.problem import Monitor, Problem
 from polyspan.linear._solve.shape import join, with_columns
+from polyspan.linear.auto_starts import COARSE, best_of_all_starts
 from polyspan.linear.options import Plan
 from polyspan.linear.reading import Data
 
@@ -182,6 +183,7 @@ def run_starts(
     plan: Plan,
     progress: FitProgress,
     *,
+    rng: Any = None,
     learn: Learn | None = None,
     choose: Callable[[list[Solution]], list[Solution]] | None = None,
 ) -> Solution:
@@ -191,6 +193,8 @@ def run_starts(
     ----------
     starts : pair of arrays
         From `draw_starts`.
+    rng : RandomState
+        Draws the seeded starts.
     learn : callable, default=None
         Replaces Algorithm 1 as the hard phase. Only after Algorithm 1 a run from copies of one
         pooled subspace follows, if no start ended below the objective of these copies.
@@ -209,7 +213,7 @@ def run_starts(
     size = max(1, min(n_starts, group // (together * plan.n_columns * item_bytes(frames))))
     firsts = range(0, n_starts, size)
 
-    def run_group(first: int) -> list[Solution]:
+    def run_group(first: int, problem: Problem = problem, learn: Learn = learn) -> list[Solution]:
         """Anneal (if asked), alternate and refill empty subspaces, for starts in one product."""
         own, monitor = frames[first : first + size, ...], progress.monitor(first, fitted)
         cooling = np.empty((0, own.shape[0]))
@@ -226,9 +230,18 @@ def run_starts(
     with limit_threads(pass_work(n, m, plan.n_columns * size), len(firsts)):
         unit, ritz, pooled = pooled_residual(problem, pooled_start)
         warn_about_rank(ritz, plan.subspace_dim, max(n, m), centred=plan.center)
-        run = delayed(run_group)
-        groups = Parallel(n_jobs=plan.n_jobs, prefer="threads")(run(first) for first in firsts)
-        solutions = [found for group in groups for found in group]
+        if plan.n_seeded:
+            compared = partial(alternate, rules=COARSE)
+            solutions = best_of_all_starts(
+                problem, plan, rng, lambda ground: run_group(0, ground, compared)[0],
+                partial(learn, monitor=progress.monitor(1, fitted)),
+            )  # fmt: skip
+            for k in range(1, plan.n_runs):
+                progress.end_start(k)
+        else:
+            run = delayed(run_group)
+            groups = Parallel(n_jobs=plan.n_jobs, prefer="threads")(run(first) for first in firsts)
+            solutions = [found for group in groups for found in group]
         best = best_solution(solutions if choose is None else choose(solutions))
         return _restart_from_pooled(problem, best, pooled, learn) if try_pooled else best
 

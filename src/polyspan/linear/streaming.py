@@ -213,7 +213,7 @@ def _fit_first(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         starter.fit(first, **({} if weights is None else {"sample_weight": weights}))
-    for name in ("bases_", "mean_", "anchors_", "objective_", "objective_history_",
+    for name in ("bases_", "mean_", "anchors_", "lam_", "objective_", "objective_history_",
                  "anneal_history_", "n_iter_", "converged_"):  # fmt: skip
         if hasattr(starter, name):
             setattr(model, name, getattr(starter, name))
@@ -248,7 +248,7 @@ def _update(
     block = observation.block(X, sample_weights)
     if block is None:  # no sample has enough observed entries
         return stream
-    lam, past = working_lam(float(model.lam), scale), Past(stream.memory, mean)
+    lam, past = working_lam(learned_lam(model), scale), Past(stream.memory, mean)
     _, dims = dims_of(model.n_subspaces, model.subspace_dim)
     problem = batch_problem(block, lam, model.affine, past).with_dims(dims)
     points = (model.anchors_ * scale - mean).astype(dtype) if model.affine else None
@@ -271,6 +271,11 @@ def _update(
     model.objective_ = float(model.objective_history_[-1])
     model.n_iter_, model.converged_ = found.n_iter, found.stopped == "converged"
     return replace(stream, memory=stream.memory.with_samples(samples, weights, mean, found.labels))
+
+
+def learned_lam(model: Any) -> float:
+    """Return λ; a stream keeps that of its first samples, but for a number that is set later."""
+    return float(model.lam_ if isinstance(model.lam, str) else model.lam)
 
 
 def _options(model: LinearUnion) -> tuple[Any, ...]:

@@ -13,8 +13,9 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 
 from polyspan.base.inputs import numbers_of_samples, require_numpy
-from polyspan.base.private_sklearn import Interval, check_parameters
+from polyspan.base.private_sklearn import Interval, StrOptions, check_parameters
 from polyspan.base.progress import progress_bar
+from polyspan.data.working import auto_lam
 from polyspan.linear import MiCUSaL, RobustMiCUSaL
 from polyspan.model_selection.held_out import check_linear, hidden_entry_errors, masked_block
 from polyspan.model_selection.size_choice import SizeChoice, bounds_reached
@@ -28,7 +29,7 @@ def choose_size(
     max_subspaces: int,
     max_dim: int,
     *,
-    lam: float = 4.0,
+    lam: float | str = "auto",
     choose_lam: bool = True,
     n_splits: int = 3,
     max_rounds: int = 3,
@@ -56,7 +57,7 @@ def choose_size(
         Largest number of subspaces to try.
     max_dim : int
         Largest dimension to try, below n_features.
-    lam : float, default=4.0
+    lam : float or "auto", default="auto"
         Weight λ > 0 while the sizes are chosen, and the middle of the grid for λ.
     choose_lam : bool, default=True
         Whether to choose λ too.
@@ -100,7 +101,7 @@ def choose_size(
         "choose_size",
         max_subspaces=(max_subspaces, [Interval(Integral, 1, None, closed="left")]),
         max_dim=(max_dim, [Interval(Integral, 1, None, closed="left")]),
-        lam=(lam, [Interval(Real, 0, None, closed="neither")]),
+        lam=(lam, [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")]),
         choose_lam=(choose_lam, ["boolean"]),
         n_splits=(n_splits, [Interval(Integral, 2, None, closed="left")]),
         max_rounds=(max_rounds, [Interval(Integral, 1, None, closed="left")]),
@@ -114,6 +115,7 @@ def choose_size(
         raise ValueError(
             f"max_dim={max_dim} must lie between 1 and n_features - 1 = {X.shape[1] - 1}"
         )
+    lam = _own_lam(X) if isinstance(lam, str) else float(lam)
     rng = check_random_state(random_state)
     seeds = [int(rng.randint(2**31 - 1)) for _ in range(n_seeds)]
     grid = [lam * factor for factor in LAM_FACTORS] if choose_lam else [lam]
@@ -129,6 +131,14 @@ def choose_size(
             choice.seed_answers.append((number, dim))
     choice.warn()
     return choice
+
+
+def _own_lam(X: np.ndarray) -> float:
+    """Return the λ that a model with `lam="auto"` takes for these samples."""
+    holes = np.isnan(X)
+    centred = np.where(holes, 0.0, X if holes.any() else X - X.mean(axis=0))
+    per_row = (centred * centred).sum(axis=1) * X.shape[1] / np.maximum((~holes).sum(axis=1), 1)
+    return auto_lam(float(per_row.mean()))
 
 
 def gaussian_bic(model: Any, X: np.ndarray) -> float:

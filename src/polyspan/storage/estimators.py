@@ -49,7 +49,7 @@ RECORDS: tuple[Rule, ...] = (
     numbers(
         "objective_ noise_variance_ n_iter_ agreement_ certainty_ log_likelihood_ inertia_ error_ "
         "duality_gap_ contradiction_ offset_ n_samples_seen_ n_seen_ held_out_error_ "
-        "outlier_weight_ q_ rank_",
+        "outlier_weight_ q_ rank_ lam_",
         optional=True,
     ),
 )  # fmt: skip

@@ -20,6 +20,8 @@ from polyspan.linear._solve.trimming import kept_weights
 #: Runs the hard phase from every start of a group: (problem, frames, monitor=…).
 Learn = Callable[..., list["Solution"]]
 
+# A start is given up if so many iterations like its last one would leave it above the lowest.
+HOPELESS = 20
 # Iterations without a better assignment after which leave-one-out residuals are given up.
 PATIENCE = 10
 
@@ -36,6 +38,9 @@ class Rules:
     leave_one_out: bool = False
     trim: float = 0.0
     """Fraction of the samples, by weight, that takes no part in updates."""
+    rival: float | None = None
+    """An objective that another start reached. A start that can hardly get below it, or below the
+    others of its group, is given up; None: all go on to the end."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class Solution:
     """F of the start and after every iteration of the hard phase."""
     n_iter: int
     stopped: str
-    """Why: "converged", "max_iter" or "callback"."""
+    """Why: "converged", "max_iter", "callback", or "behind" another start."""
     anneal_history: tuple[float, ...] = ()
     """Free energy after every step of the annealed phase."""
     merges: tuple[Any, ...] = ()
@@ -93,6 +98,8 @@ def alternate(
             run.record(frames[k, ...], (labels, k), sums, values[k])
             if monitor is not None and monitor(start, iteration, values[k], frames[k, ...]):
                 run.stopped = run.stopped or "callback"
+            if rules.rival is not None and run.hopeless(min(rules.rival, *values)):
+                run.stopped = run.stopped or "behind"
             if not run.stopped:
                 still.append(k)
         if not still or iteration == rules.max_iter:
@@ -151,6 +158,13 @@ class _Run:
             self._kept = kept = here
         stale = here.n_iter - kept.n_iter >= PATIENCE
         self.stopped = "converged" if stale or (same and settled) else ""
+
+    def hopeless(self, lowest: float) -> bool:
+        """Tell whether the objective falls too slowly to reach the lowest of all starts."""
+        if len(self._history) < 2:
+            return False
+        before, now = self._history[-2:]
+        return now - HOPELESS * (before - now) > lowest
 
     def solution(self) -> Solution:
         """Return where the run ended."""

@@ -82,7 +82,7 @@ def anneal(
     ----------
     frames : array of shape (n_starts, n_subspaces, n_features, n_columns)
     schedule : sequence of float
-        Temperatures τ in units of squared residuals.
+        Temperatures τ in units of squared residuals; without any the frames stay as they are.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def anneal(
                 stopped[r] = monitor(r, step, float(free[r]), frames[r, ...])
             if stopped.all():
                 break
-    return frames, xp.stack(history)
+    return frames, xp.stack(history) if history else xp.zeros((0, frames.shape[0]))
 
 
 # Common dimensions that are tried: all different ones, or this many of them.

@@ -104,6 +104,18 @@ class MaskedBlock:
         """Return some samples, with zeros where entries are missing."""
         return namespace(self.values).take(self.values, rows, axis=0)
 
+    def some(self, rows: Array) -> MaskedBlock:
+        """Return the block of some samples."""
+        xp = namespace(self.values)
+        values, missing, weights, norms = (
+            xp.take(array, rows, axis=0)
+            for array in (self.values, self.missing, self.weights, self.norms)
+        )
+        own = self.sample_weights
+        own = None if own is None else xp.take(own, rows, axis=1)
+        patterns = recurring_patterns(missing)
+        return MaskedBlock(values, missing, weights, norms, self.prior, *patterns, own)
+
     def fits(self, bases: Array, points: Array | None) -> Iterator[MaskedFit]:
         """Yield how all subspaces fit each chunk; see `CompleteBlock.fits`."""
         xp = namespace(bases)

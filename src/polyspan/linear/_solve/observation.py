@@ -188,6 +188,12 @@ class CompleteBlock:
         chosen = namespace(self.X).take(self.X, rows, axis=0)
         return chosen if self.mean is None else chosen - self.mean
 
+    def some(self, rows: Array) -> CompleteBlock:
+        """Return the block of some samples."""
+        X, own = self.take(rows), self.sample_weights
+        own = None if own is None else namespace(X).take(own, rows, axis=1)
+        return CompleteBlock(X, None, rows_at_once(X), sample_weights=own)
+
     def assigned_coefficients(self, bases: Array, labels: Array) -> Array:
         """Return D_lᵀy of every sample with the basis that it is assigned to."""
         xp, parts = namespace(bases), []

@@ -31,6 +31,7 @@ from polyspan.data.working import (
     Extent,
     RowMap,
     Working,
+    auto_lam,
     scale_and_mean,
     span_of,
     working_lam,
@@ -136,6 +137,23 @@ class Problem:
         residuals = namespace(frames).concat(values, axis=1)
         kept = kept_weights(residuals, block.sample_weights, self.trim)
         return replace(block, sample_weights=kept)
+
+    def on_block(self, block: Any) -> Problem:
+        """Return the same problem on other rows, which stand for all: λ is that for their number.
+
+        The block is a sample of the rows, or the same rows with missing entries filled.
+        """
+        norms, own = block.squared_norms(), block.sample_weights
+        own = None if own is None else own[0, :]
+        total, weight_sum = _totals(norms, own, own)[0], _weight_sum(own)
+        n = norms.shape[0]
+        lam = self.lam * (self.n_samples / (n if weight_sum is None else weight_sum))
+        rows = ArrayRows(block, n, self.rows.like)
+        return Problem(rows, self.shape, lam, total, weight_sum=weight_sum)
+
+    def with_auto_lam(self) -> Problem:
+        """Return the same problem with λ by the mean squared norm of the samples that take part."""
+        return replace(self, lam=auto_lam(self.total / ((1.0 - self.trim) * self.n_samples)))
 
     def with_dims(self, dims: Dims) -> Problem:
         """Return the same problem with subspaces of these dimensions, None: all equal."""
