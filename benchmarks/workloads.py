@@ -224,7 +224,8 @@ WORKLOADS: dict[str, Callable[[], Run]] = SMALL | {
     "affine, exact": lambda: synthetic(
         MiCUSaL(5, 13, affine=True, init="random", solver="exact", n_init=1, random_state=0)
     ),
-    "annealed": lambda: synthetic(MiCUSaL(5, 13, random_state=0)),
+    "default": lambda: synthetic(MiCUSaL(5, 13, random_state=0)),
+    "annealed": lambda: synthetic(MiCUSaL(5, 13, lam=4.0, init="anneal", random_state=0)),
     "adaptive": lambda: synthetic(AdaptiveMiCUSaL(8, 15, n_init=1, random_state=0)),
     "affine, loo": lambda: synthetic(
         MiCUSaL(5, 13, lam=np.inf, affine=True, residual="loo", random_state=0)

@@ -30,13 +30,21 @@ GOOD_STEP = {"step_size": 1.5}
 
 _PRINTED = {"init": "random", "solver": "exact"}
 _PRINTED_MISSING = {"init": "random", "solver": "grouse", "max_iter": 5, "center": False}
-_ADAPTIVE = {"max_subspaces": 8, "max_dim": 20, "k1": 6, "k2": 10, "merge_threshold": 0.08}
+_ADAPTIVE = {
+    "lam": 4.0,
+    "max_subspaces": 8,
+    "max_dim": 20,
+    "k1": 6,
+    "k2": 10,
+    "merge_threshold": 0.08,
+}
+_ANNEALED = {"init": "anneal", "lam": 4.0}
 _SYSTEMS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "MiCUSaL": (MiCUSaL, _PRINTED),
+    "MiCUSaL": (MiCUSaL, {"lam": 4.0, **_PRINTED}),
     "K-sub": (KSubspaces, _PRINTED),
-    "ours": (MiCUSaL, {}),
-    "rMiCUSaL": (RobustMiCUSaL, _PRINTED_MISSING),
-    "ours, missing": (RobustMiCUSaL, {"center": False}),
+    "ours": (MiCUSaL, _ANNEALED),
+    "rMiCUSaL": (RobustMiCUSaL, {"lam": 4.0, **_PRINTED_MISSING}),
+    "ours, missing": (RobustMiCUSaL, {"center": False, **_ANNEALED}),
     "kGROUSE": (KGROUSE, {}),
     "SSC": (SparseSubspaceClustering, {}),
     "RSSC": (RobustSparseSubspaceClustering, {}),
@@ -49,7 +57,7 @@ def build(method: str, n_subspaces: int, s: int, seed: int, **options: Any) -> A
     """Return an estimator, not fitted.
 
     "MiCUSaL", "K-sub", "rMiCUSaL", "kGROUSE" are the printed algorithms from random starts,
-    "ours" and "ours, missing" this library's defaults.
+    "ours" and "ours, missing" are annealed.
     """
     common: dict[str, Any] = {"random_state": seed, **options}
     if method == "aMiCUSaL":

@@ -62,11 +62,11 @@ def fit_micusal(
     """Fit `MiCUSaL` to every one of many problems of the same shape, as batched products.
 
     Problem k is fitted as ``MiCUSaL(..., random_state=random_state).fit(X[k])`` would fit it with
-    the same `lam` and `init` (their defaults are other ones here), from
-    the same starts, to the same objective up to rounding (bases may differ by a rotation within
-    their subspace). There are no leave-one-out residuals, and `solver` is "power". Where subspaces
-    of different dimension are annealed, their starts are found problem by problem; all other steps
-    are products over all of them. The array decides where the work is done: NumPy, PyTorch and CuPy
+    the same `lam` and `init` (which have other defaults here), from the same starts, to the same
+    objective up to rounding (bases may differ by a rotation within their subspace). There are no
+    leave-one-out residuals, and `solver` is "power". Where subspaces of different dimension are
+    annealed, their starts are found problem by problem; all other steps are products over all of
+    them. The array decides where the work is done: NumPy, PyTorch and CuPy
     arrays stay on their device.
 
     Parameters
@@ -140,6 +140,9 @@ def fit_micusal(
         tol=tol,
     )  # fmt: skip
     parameters._validate_params()
+    for name, value in (("lam", lam), ("init", init)):
+        if isinstance(value, str) and value == "auto":
+            raise ValueError(f"{name}='auto' is not for batches: give {name} itself")
     if solver != "power":
         raise ValueError(f"solver={solver!r}: batches are fitted by power steps, solver='power'")
     plan, X = sized_plan(parameters), _checked(X)

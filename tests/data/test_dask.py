@@ -103,7 +103,8 @@ def test_random_starts_share_their_passes(X):
         counts["passes"] += 1
         return dask.threaded.get(dsk, keys, **kwargs)
 
-    options = {"init": "random", "n_init": 5, "lam": 4.0, "random_state": 0, "max_iter": 20, "tol": 0.0}
+    options = {"init": "random", "n_init": 5, "max_iter": 20, "tol": 0.0}
+    options |= {"lam": 4.0, "random_state": 0}
     with dask.config.set(scheduler=count):
         model = MiCUSaL(4, 3, **options).fit(lazy)
     # Two to measure, nine for the pooled subspace and one to compare with it, 21 for all starts.

@@ -31,15 +31,14 @@ class KSubspaces(MiCUSaL):
         Number of subspaces.
     subspace_dim : int or sequence of n_subspaces ints, default=1
         Dimension of each subspace, or one for each; with `affine` it may be 0.
-    init : {"anneal", "random"} or array of shape (n_subspaces, n_features, subspace_dim), \
-            default="anneal"
-        Start: annealed bases, random bases, or the bases that an array gives.
+    init : {"auto", "anneal", "random"} or array of shape (n_subspaces, n_features, \
+            subspace_dim), default="auto"
+        Start: the best of several kinds, annealed bases, random bases, or those of an array.
     solver : {"power", "exact"}, default="power"
         "exact" takes the top eigenvectors in each update, "power" one power step towards them.
     n_init : int or "auto", default="auto"
-        Number of starts, at most 1000. The one with the lowest objective is kept. "auto" is 8 for
-        `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
-        annealed, and 1 otherwise.
+        Number of starts, at most 1000. The one with the lowest objective is kept. "auto" as for
+        `MiCUSaL`.
     center : bool, default=True
         Subtract the mean of the samples. Affine subspaces do not depend on it.
     affine : bool, default=False

@@ -194,7 +194,7 @@ def close_subspaces(
 def _annealed(X: np.ndarray, n_clusters: int, dim: int, seed: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial that fails is not kept
-        model = MiCUSaL(n_clusters, dim, center=False, random_state=seed)
+        model = MiCUSaL(n_clusters, dim, lam=4.0, init="anneal", center=False, random_state=seed)
         if len(X) <= MOST_ANNEALED:
             return np.asarray(model.fit(X).labels_)
         rows = some_rows(len(X), MOST_ANNEALED, np.random.RandomState(seed))

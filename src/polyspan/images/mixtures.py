@@ -72,6 +72,7 @@ class Preset:
             min(dim, m - 1),
             closeness=self.closeness,
             noise=noise,
+            init="anneal",
             anneal_steps=self.anneal_steps,
             max_iter=self.max_iter,
             tol=1e-4,

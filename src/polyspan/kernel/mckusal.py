@@ -51,6 +51,7 @@ class MCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         Further arguments of a callable `kernel`.
     lam : float or "auto", default="auto"
         Weight λ ≥ 0 of the residuals against the closeness; infinity leaves the closeness out.
+        "auto" is 4 over the mean of the centred k(x, x); `lam_` holds it.
     init : {"spectral", "gkiop"} or array-like of n_samples labels, default="spectral"
         "spectral" clusters the graph of the `n_neighbors` nearest samples in the feature space.
         "gkiop" is the paper's Algorithm 4: greedy, from random samples.

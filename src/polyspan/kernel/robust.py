@@ -77,6 +77,7 @@ class RobustMCKUSaL(ClusterMixin, KernelUnion):  # type: ignore[misc]
         Constant of "poly".
     lam : float or "auto", default="auto"
         Weight λ ≥ 0 of the residuals against the closeness; infinity leaves the closeness out.
+        "auto" is 4 over the mean of the centred k(x, x); `lam_` holds it.
     init : {"spectral", "gkiop"} or array-like of n_samples labels, default="spectral"
         Start, as for `MCKUSaL`.
     gkiop_seeds : array-like of n_subspaces samples or None, default=None

@@ -7,6 +7,7 @@ polished together, given up where they cannot become the lowest, and found on a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ from polyspan.graphs.spectra import cluster_rows, leading_spectrum
 from polyspan.linear._solve.alternation import Learn, Rules, Solution, alternate
 from polyspan.linear._solve.annealing import annealed_starts, levels
 from polyspan.linear._solve.observation import CompleteBlock
-from polyspan.linear._solve.problem import Problem
+from polyspan.linear._solve.problem import Problem, prepare
 from polyspan.linear.options import FINALISTS, Plan
 
 # Starts are found on a sample where X has more entries, of at least so many rows per column.
@@ -159,6 +160,19 @@ def spectral_start(
         own = own if len(own) >= dim else X
         bases.append(np.linalg.svd(own, full_matrices=False)[2][:dim].T)
     return np.stack(bases)
+
+
+def hard_labels(
+    X: np.ndarray, n_subspaces: int, dim: int, n_starts: int, rng: np.random.RandomState, *,
+    affine: bool = False, weights: np.ndarray | None = None,
+) -> list[np.ndarray]:  # fmt: skip
+    """Return labels of K-subspaces, linear or affine, from starts of k-flats++."""
+    problem, _ = prepare(X, math.inf, center=affine, affine=affine, weights=weights)
+    assert isinstance(problem.rows, ArrayRows)
+    rows = problem.rows.block.centred(slice(0, len(X)))
+    frames = flats_plus_plus(rows, n_subspaces, dim, n_starts, rng, affine=affine, weights=weights)
+    found = alternate(problem, frames, COARSE)
+    return [np.asarray(one.labels) for one in _by_objective(found)]
 
 
 def _by_objective(solutions: list[Solution]) -> list[Solution]:

@@ -24,8 +24,8 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     .. math:: F_1 = \sum_{l \ne p} d_u^2(S_l, S_p) + \lambda \sum_i \|y_i - P_{S_{l_i}} y_i\|^2
 
     where y_i is the i-th sample minus the mean. A small λ keeps the subspaces together, λ=∞ is
-    K-subspaces. λ weighs squared residuals, so it depends on the scale of the data (X → aX needs
-    λ → λ/a²): the default suits samples of norm about 1.
+    K-subspaces. λ weighs squared residuals, so a number depends on the scale of the data (X → aX
+    needs λ → λ/a²). The default does not.
 
     Parameters
     ----------
@@ -38,23 +38,29 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         plain residuals also with `residual="loo"`.
     lam : float or "auto", default="auto"
         Weight λ of the data against the closeness of the subspaces; `float("inf")` for
-        K-subspaces.
-    init : {"anneal", "random"} or array of shape (n_subspaces, n_features, subspace_dim), \
-            default="anneal"
-        "anneal" starts from random bases and cools soft memberships until they are hard, which
-        finds far better optima than the alternation alone. "random" starts the alternation from
-        random bases, as in the paper. An array gives the bases to start from; with `affine` it has
-        one column more, a point of the subspace. Where dimensions differ it has the layout of
+        K-subspaces. "auto" is 4 over the (weighted) mean squared norm of the centred samples, and
+        with missing entries over the mean of m/|Ω| times that of the observed ones.
+    init : {"auto", "anneal", "random"} or array of shape (n_subspaces, n_features, \
+            subspace_dim), default="auto"
+        "anneal" starts from random bases and cools soft memberships until they are hard, which is
+        best where subspaces are close to each other. "auto" also tries starts by k-flats++, which
+        is best where they are far apart, and a spectral one for up to 1000 samples; the lowest
+        objective is kept. With `residual="loo"` and with `trim` it is "anneal". "random" starts the
+        alternation from random bases, as in the paper. An array gives the bases; with `affine` it
+        has one column more, a point of the subspace. Where dimensions differ it has the layout of
         `bases_`; columns beyond a subspace's own dimension must be zero.
     solver : {"power", "exact"}, default="power"
         "exact" takes the top eigenvectors in each update, as in the paper; "power" one power step
         towards them, which is many times cheaper. The objective never rises with either.
     n_init : int or "auto", default="auto"
-        Number of starts, at most 1000. The one with the lowest objective is kept. "auto" is 8 for
+        Number of starts, at most 1000. The one with the lowest objective is kept. With
+        `init="auto"` it is that of the starts by k-flats++ beside the annealed one; "auto" then is
+        8, and more up to 16 starts in all where the two best disagree. Otherwise "auto" is 8 for
         `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
         annealed, and 1 otherwise.
     center : bool, default=True
-        Subtract the mean of the samples. Affine subspaces do not depend on it.
+        Subtract the mean of the samples. Set it to False for subspaces that go through the origin.
+        Affine subspaces do not depend on it.
     affine : bool, default=False
         Learn affine subspaces, which need not go through the mean. The closeness of two of them
         is then :math:`d_u^2(S_l, S_p) + \|b_l - b_p\|^2 / v`, with b_l the point of each that is
@@ -106,6 +112,8 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         (for λ=∞ that mean itself).
     labels_ : ndarray of shape (n_samples,)
         Subspace of every training sample.
+    lam_ : float
+        λ, as given or found.
     objective_ : float
         F1 at `labels_` and `bases_`; for λ=∞ the sum of squared residuals. With `trim` it is over
         the samples that take part.
@@ -118,8 +126,8 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         `trim` and centring the alternation goes on about the mean of the samples that take part:
         then it is that about this final mean.
     anneal_history_ : ndarray
-        Free energy at each temperature; empty without annealing. Where dimensions differ, that of
-        the common dimension that led to the result.
+        Free energy at each temperature; empty where the best start was not annealed. Where
+        dimensions differ, that of the common dimension that led to the result.
     n_iter_ : int
         Iterations of the alternation, the length of `objective_history_` minus 1.
     converged_ : bool
@@ -137,6 +145,8 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
     Notes
     -----
     ``MiCUSaL(init="random", solver="exact", n_init=8)`` is Algorithm 1 as printed.
+    With ``init="auto"`` starts are found on a sample of the rows where X has more than 10⁶ entries
+    (at least 50 rows for every direction), and the two best go on with all rows.
     Memory beyond X: chunks of at most 64 MB, a few times L·m·s numbers per start, and a label
     and a norm per sample (with `residual="loo"` a weight per sample and subspace).
 

@@ -38,19 +38,18 @@ class RobustMiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         Dimension s of each, or one for each; see `MiCUSaL`. Not a sequence of different numbers
         with `solver="grouse"`.
     lam : float or "auto", default="auto"
-        Weight λ of the data against the closeness of the subspaces; `float("inf")` leaves
-        closeness out (`solver="mm"` only).
-    init : {"anneal", "random"} or array of shape (n_subspaces, n_features, subspace_dim), \
-            default="anneal"
-        As for `MiCUSaL`. Annealing always takes majorise-minimise steps.
+        Weight λ of the data against the closeness of the subspaces, as for `MiCUSaL`;
+        `float("inf")` leaves closeness out (`solver="mm"` only).
+    init : {"auto", "anneal", "random"} or array of shape (n_subspaces, n_features, \
+            subspace_dim), default="auto"
+        As for `MiCUSaL`. Annealing always takes majorise-minimise steps. Seeds of "auto" are drawn
+        from rows that one subspace has filled. With `solver="grouse"` "auto" is "anneal".
     solver : {"mm", "exact", "grouse"}, default="mm"
         "mm" majorises F2 and takes one power step towards the minimum of the majoriser: F2 never
         rises and there is no step size. "exact" takes that minimum itself, by eigenvectors.
         "grouse" is Algorithm 3 as printed.
     n_init : int or "auto", default="auto"
-        Number of starts, at most 1000. The one with the lowest F2 is kept. "auto" is 8 for
-        `init="random"` and for affine subspaces, 4 where dimensions differ and the start is
-        annealed, and 1 otherwise.
+        Number of starts, at most 1000. The one with the lowest F2 is kept. "auto" as for `MiCUSaL`.
     center : bool, default=False
         Subtract the mean of the observed entries of every feature. The paper does not. Affine
         subspaces are always learned about it.

@@ -116,9 +116,9 @@ def check_start_labels(init: Any, n_subspaces: int, kept: np.ndarray, like: Arra
     counted = labels[kept].astype(np.int64)
     empty = np.setdiff1d(np.arange(n_subspaces), counted)
     if len(empty):
-        raise ValueError(
-            f"init gives no sample that counts to the subspaces {first_ten(empty)}: every one of "
-            f"n_subspaces={n_subspaces} needs a sample"
+        warn_user(
+            f"init gives no sample that counts to the subspaces {first_ten(empty)}: clusters with "
+            "the largest scatter are cut in two"
         )
     return moved_to(counted, like, namespace(like).int64)
 

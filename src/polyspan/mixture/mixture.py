@@ -19,6 +19,7 @@ from polyspan.linear.options import CONSTRAINTS
 from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage
+from polyspan.mixture.auto_starts import FINALISTS, best_starts
 from polyspan.mixture.fit_case import FitCase, previous_gaussians
 from polyspan.mixture.fitted import LEARNED_BESIDES, by_noise_group, fitted_attributes
 from polyspan.mixture.prediction import MixturePrediction
@@ -66,12 +67,15 @@ class SubspaceMixture(MixturePrediction):
         Whether a uniform component takes samples that fit no subspace. Its density is that of the
         box that holds all samples (of the observed entries, where some are missing). A number is
         its share of the samples, between 0 and 1; True learns the share.
-    init : "anneal" or array-like of shape (n_samples,), default="anneal"
-        "anneal" finds the start of EM by annealing. An array has one label 0, …, n_subspaces - 1
-        for every sample, and EM starts from the Gaussians of these clusters.
+    init : {"auto", "anneal"} or array-like of shape (n_samples,), default="auto"
+        "anneal" finds the start of EM by annealing. "auto" also tries the labels of hard unions of
+        linear and of affine subspaces, four each, and of k-means: after some steps on a sample of
+        the data the two most likely go on, and the more likely is kept. An array has one label 0,
+        …, n_subspaces - 1 for every sample, and EM starts from the Gaussians of these clusters; if
+        a label is missing, a cluster is cut in two.
     n_init : int, default=1
         Number of annealed starts, of which the one with the highest penalised log-likelihood is
-        kept.
+        kept; also beside the others of "auto".
     anneal_steps : int, default=20
         Number of annealed steps before EM, in which responsibilities go from soft to those of the
         model.
@@ -167,7 +171,7 @@ class SubspaceMixture(MixturePrediction):
         "affine": ["boolean"],
         "noise": [StrOptions({"subspace", "shared"}), Interval(Real, 0, None, closed="neither")],
         "outliers": ["boolean", Interval(Real, 0, 1, closed="neither")],
-        "init": [StrOptions({"anneal"}), "array-like"],
+        "init": [StrOptions({"auto", "anneal"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "anneal_steps": [Interval(Integral, 0, None, closed="left")],
         "anneal_start": [Interval(Real, 0, 1, closed="right")],
@@ -184,7 +188,7 @@ class SubspaceMixture(MixturePrediction):
         center: bool = True,
         noise: Any = "subspace",
         outliers: Any = False,
-        init: Any = "anneal",
+        init: Any = "auto",
         n_init: int = 1,
         anneal_steps: int = 20,
         anneal_start: float = 0.1,
@@ -242,6 +246,7 @@ class SubspaceMixture(MixturePrediction):
         problem = case.problem
         mean = problem.mean
         n_starts = 1 if case.labels is not None else self.n_init
+        n_starts = FINALISTS if self._compares_starts else n_starts
         progress = FitProgress(self, X, y, n_starts, self.max_iter)
         n, m = problem.values.shape
         with limit_threads(pass_work(n, m, self.n_subspaces * (case.dim + 1))):
@@ -307,6 +312,12 @@ class SubspaceMixture(MixturePrediction):
         """
         return self.fit(X, y, sample_weight=sample_weight, noise_groups=noise_groups).labels_
 
+    @property
+    def _compares_starts(self) -> bool:
+        if self.n_subspaces == 1 or (self.warm_start and hasattr(self, "bases_")):
+            return False
+        return isinstance(self.init, str) and self.init == "auto"
+
     def _starts(
         self,
         case: FitCase,
@@ -320,6 +331,12 @@ class SubspaceMixture(MixturePrediction):
             return
         if case.labels is not None and self.n_subspaces > 1:
             yield start_from_labels(case.problem, single, case.labels, self.n_subspaces, shrinkage)
+            return
+        if self._compares_starts:
+            yield from best_starts(
+                case.problem, single, self.n_subspaces, shrinkage, rng, steps=self.anneal_steps,
+                hottest=float(self.anneal_start), n_init=self.n_init,
+            )  # fmt: skip
             return
         for _ in range(1 if case.labels is not None else self.n_init):
             if self.n_subspaces == 1:

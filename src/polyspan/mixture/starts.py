@@ -181,23 +181,17 @@ def components_around_seeds(
     return samples.maximise(start, sums, strong)
 
 
-def annealed_start(
-    problem: Problem,
-    single: Gaussians,
-    n: int,
-    shrinkage: Shrinkage,
+def sampled(
+    problem: Problem, single: Gaussians, shrinkage: Shrinkage, most: int,
     rng: np.random.RandomState,
-    *,
-    steps: int,
-    hottest: float,
-) -> Gaussians:
-    """Return n components that EM separates while the inverse temperature rises to 1.
+) -> tuple[Samples, Shrinkage]:  # fmt: skip
+    """Return at most so many samples to find starts on, without dimensions of their own.
 
-    They are learned from at most `START_SAMPLES` samples per component, whose missing entries are
-    filled by the Gaussian `single`. Where these are drawn, a weight is the chance to be drawn.
+    Their missing entries are filled by the Gaussian `single`, which is then what covariances are
+    pulled to. Where samples are drawn, a weight is the chance to be drawn.
     """
     values, observed, rows = problem.values, problem.observed, None
-    weights, most = problem.row_weights.weights, START_SAMPLES * n
+    weights = problem.row_weights.weights
     if values.shape[0] > most:
         xp = namespace(values)
         chances = None if weights is None else to_numpy(weights).astype(np.float64)
@@ -211,17 +205,42 @@ def annealed_start(
     if observed is not None:
         values = fill_missing(single, values, observed)
         shrinkage = replace(shrinkage, pooled=single)
-    samples = _complete_samples(problem, values, rows)
+    return _complete_samples(problem, values, rows), shrinkage
+
+
+def annealed_start(
+    problem: Problem,
+    single: Gaussians,
+    n: int,
+    shrinkage: Shrinkage,
+    rng: np.random.RandomState,
+    *,
+    steps: int,
+    hottest: float,
+) -> Gaussians:
+    """Return n components that EM separates while the inverse temperature rises to 1.
+
+    They are learned from at most `START_SAMPLES` samples per component.
+    """
+    samples, shrinkage = sampled(problem, single, shrinkage, START_SAMPLES * n, rng)
+    dims = problem.samples.dims
+    return annealed(samples, single, n, shrinkage, rng, dims=dims, steps=steps, hottest=hottest)
+
+
+def annealed(
+    samples: Samples, single: Gaussians, n: int, shrinkage: Shrinkage, rng: np.random.RandomState,
+    *, dims: tuple[int, ...] | None, steps: int, hottest: float,
+) -> Gaussians:  # fmt: skip
+    """Return the same for samples and a shrinkage from `sampled`."""
     start = components_around_seeds(samples, single, n, shrinkage, rng)
     betas = [float(beta) for beta in np.geomspace(hottest, 1.0, steps)] if steps else []
     found = anneal(samples, start, shrinkage, betas)
-    dims = problem.samples.dims
     if dims is None:
         return found
     # All have the largest dimension until they are apart: with their own from the first step, a
     # component of high dimension takes the samples of several subspaces.
     found = run_em(samples, found, shrinkage, max_iter=SETTLING_ITERATIONS, tol=1e-5).gaussians
-    return truncate(found, dims, problem.rule, match_dims(found, dims))
+    return truncate(found, dims, samples.rule, match_dims(found, dims))
 
 
 def _complete_samples(problem: Problem, values: Array, rows: Array | None) -> Samples:
@@ -248,14 +267,38 @@ def start_from_labels(
     if problem.observed is not None:
         values = fill_missing(single, values, problem.observed)
     samples = replace(_complete_samples(problem, values, None), dims=problem.samples.dims)
-    responsibilities = one_hot(labels, n, values.dtype)
-    found: Any = equal_components(single, n)
+    whole = without_empty(to_numpy(values), to_numpy(labels), n)
+    labels = moved_to(whole, values, namespace(values).int64)
+    return from_responsibilities(samples, single, one_hot(labels, n, values.dtype), shrinkage)
+
+
+def from_responsibilities(
+    samples: Samples, single: Gaussians, responsibilities: Array, shrinkage: Shrinkage
+) -> Gaussians:
+    """Return the components that samples with these responsibilities have."""
+    found: Any = equal_components(single, responsibilities.shape[1])
     for _ in range(1 if isinstance(samples, CompleteSamples) else FACTOR_STEPS):
         sums: Any = samples.gather(found, responsibilities)
         found = samples.maximise(found, sums, shrinkage)
     if isinstance(single, ExtendedGaussians):  # no sample was an outlier here
         found = replace(found, outlier_share=single.outlier_share)
     return cast(Gaussians, found)
+
+
+def without_empty(X: np.ndarray, labels: np.ndarray, n: int) -> np.ndarray:
+    """Return labels in which no cluster is empty: those with the largest scatter are cut in two."""
+    labels = np.array(labels, dtype=np.int64)
+    for empty in np.setdiff1d(np.arange(n), labels):
+        scatter = [
+            ((own - own.mean(axis=0)) ** 2).sum() if len(own) > 1 else -1.0
+            for own in (X[labels == p] for p in range(n))
+        ]
+        rows = np.flatnonzero(labels == int(np.argmax(scatter)))
+        centred = X[rows] - X[rows].mean(axis=0)
+        along = centred @ np.linalg.svd(centred, full_matrices=False)[2][0]
+        far = np.argsort(along, kind="stable")[len(rows) // 2 :]
+        labels[rows[far]] = empty
+    return labels
 
 
 def fill_missing(single: Gaussians, values: Array, observed: Array) -> Array:

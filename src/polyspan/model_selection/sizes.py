@@ -58,7 +58,8 @@ def choose_size(
     max_dim : int
         Largest dimension to try, below n_features.
     lam : float or "auto", default="auto"
-        Weight λ > 0 while the sizes are chosen, and the middle of the grid for λ.
+        Weight λ > 0 while the sizes are chosen, and the middle of the grid for λ. "auto" as for
+        `MiCUSaL`.
     choose_lam : bool, default=True
         Whether to choose λ too.
     n_splits : int, default=3

@@ -122,7 +122,9 @@ def _nearest_centres(T: np.ndarray, number: int, rng: np.random.RandomState) -> 
 def _learn_wide(T: np.ndarray, number: int, dim: int, rng: np.random.RandomState) -> Gaussians:
     """Learn from rows of so many columns that no covariance is formed."""
     dim = min(dim, max(1, len(T) // (2 * number)))
-    model = SubspaceMixture(number, dim, noise="shared", max_iter=STEPS, random_state=rng)
+    model = SubspaceMixture(
+        number, dim, noise="shared", init="anneal", max_iter=STEPS, random_state=rng
+    )
     with warnings.catch_warnings():  # a few steps are enough here, as for narrow tables
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(T)
