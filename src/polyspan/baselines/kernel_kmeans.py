@@ -18,7 +18,7 @@ from polyspan.base.private_sklearn import (
     html_with_summary,
 )
 from polyspan.base.progress import FitProgress
-from polyspan.data.weights import check_weights
+from polyspan.data.weights import check_weights, keep_without_weight
 from polyspan.kernel.functions import (
     KERNEL_CONSTRAINTS,
     check_kernel_matrix,
@@ -26,6 +26,7 @@ from polyspan.kernel.functions import (
     kernel_of,
 )
 from polyspan.kernel.prediction import MISSING_ADVICE, PRECOMPUTED
+from polyspan.linear.summary import labels_of_fit
 from polyspan.summaries import Summary, listed
 
 
@@ -126,6 +127,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         """
         X = self._validate(X, reset=True)
         given = check_weights(sample_weight, X)
+        keep_without_weight(self, sample_weight)
         weights = np.ones(len(X)) if given is None else given
         n_counted = np.count_nonzero(weights)
         if self.n_clusters > n_counted:
@@ -174,7 +176,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
             Sentences; `print` shows them as text.
         """
         check_is_fitted(self)
-        sizes = np.bincount(self.labels_, minlength=self.n_clusters)
+        sizes = np.bincount(labels_of_fit(self), minlength=self.n_clusters)
         facts = (
             ("Clusters", str(len(sizes))),
             ("Sizes", listed(sizes)),
