@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan.base.arrays import one_hot
 from polyspan.base.checks import refuse_missing, validate_samples, warn_unconverged
 from polyspan.base.private_sklearn import (
     CallbackSupportMixin,
@@ -234,7 +235,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         self, G: np.ndarray, labels: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples' weights in every centre, their products with it, its squared norm."""
-        members = np.eye(self.n_clusters)[labels] * weights[:, None]
+        members = one_hot(labels, self.n_clusters, np.float64) * weights[:, None]
         totals = members.sum(axis=0)
         means = members / np.where(totals > 0, totals, 1.0)
         products = G @ means
