@@ -63,7 +63,15 @@ def test_the_installed_script_reads_and_writes_pipes(shelf, tmp_path):
 
 @needs_posix
 @pytest.mark.parametrize(
-    "words", [("--version",), ("cluster", "x.npy", "-o", "l.csv"), ("outliers", "x.npy", "-o", "-")]
+    "words",
+    [
+        (),
+        ("--help",),
+        ("--version",),
+        ("cluster", "--help"),
+        ("cluster", "x.npy", "-o", "l.csv"),
+        ("outliers", "x.npy", "-o", "-"),
+    ],
 )
 def test_a_closed_pipe_and_a_full_device_have_codes_of_their_own(shelf, tmp_path, words):
     words = [str(shelf / word) if word == "x.npy" else word for word in words]
@@ -76,7 +84,7 @@ def test_a_closed_pipe_and_a_full_device_have_codes_of_their_own(shelf, tmp_path
     if os.path.exists("/dev/full"):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
-                [*COMMAND, *words, *["--force"] * (len(words) > 1)],
+                [*COMMAND, *words, *["--force"] * (len(words) > 2)],
                 cwd=tmp_path, stdout=full, stderr=subprocess.PIPE,
             )  # fmt: skip
         assert done.returncode == 5

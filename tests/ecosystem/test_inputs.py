@@ -180,6 +180,9 @@ def test_a_column_of_text_is_named(call, frame):
     message = r"a column of X cannot be read as numbers \('city': could not convert .*'Rome'"
     with pytest.raises(ValueError, match=message):
         call(mixed)
+    place = mixed.shape[1] - 1
+    with pytest.raises(ValueError, match=message.replace("'city'", str(place))):
+        call(mixed.to_numpy().astype(object))
 
 
 @FRAMES

@@ -210,6 +210,20 @@ def test_kernel_pca_with_weights(model, data, new):
             KernelPCADenoiser("noise", noise=0.1).fit(X, sample_weight=WEIGHTS)
 
 
+@pytest.mark.parametrize(
+    "model", [KernelPCADenoiser(5), RobustKernelPCA(5), KernelKMeans(3, random_state=0)]
+)
+def test_summaries_do_not_count_samples_without_weight(model):
+    def counted():
+        facts = dict(model.summary().facts)
+        return sum(map(int, facts.get("Sizes", facts.get("Samples")).split(", ")))
+
+    model = clone(model).fit(X, sample_weight=WEIGHTS)
+    assert counted() == len(KEPT) < len(X)
+    model.fit(X)
+    assert counted() == len(X)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_kernel_kmeans_with_weights(kernel, monkeypatch):
     plain = KernelKMeans(3, kernel=kernel, random_state=0).fit(X, sample_weight=WEIGHTS)

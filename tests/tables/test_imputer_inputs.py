@@ -229,3 +229,15 @@ def test_columns_of_one_name_are_named():
     fitted = SubspaceImputer().fit(frame.iloc[:, :2])
     with pytest.raises(ValueError, match=r"same name: 'a'"):
         fitted.transform(frame.iloc[:, [0, 2]])
+
+
+@pytest.mark.parametrize("kind", [np.array, list, lambda rows: np.array(rows, dtype=str)])
+def test_text_in_an_array_is_named(kind):
+    """Columns of an array are numbers; those of a frame may hold text."""
+    rows = X.astype(object)
+    rows[3, 2], rows[4, 1] = "Rome", "1.5"  # the second is read as a number
+    message = r"a column of X cannot be read as numbers \(2: .*'Rome'.*; or give a frame"
+    for call in (SubspaceImputer().fit, SubspaceImputer(missing_values=-1).fit,
+                 SubspaceImputer().fit(X).transform):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            call(kind(rows.tolist()))

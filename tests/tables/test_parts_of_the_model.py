@@ -147,21 +147,32 @@ def test_levels_are_drawn_as_often_as_they_are_probable():
 def curved_or_flat(curved):
     """A column is a square of another, or a sum of others with noise."""
     rng = np.random.RandomState(0)
-    X = rng.standard_normal((260, 3))
+    X = rng.standard_normal((1020, 3))
     last = X[:, 0] ** 2 if curved else X.sum(axis=1)
-    X = np.column_stack([X, last + 0.2 * rng.standard_normal(260)])
+    X = np.column_stack([X, last + 0.2 * rng.standard_normal(1020)])
     X[rng.rand(*X.shape) < 0.1] = np.nan
     return X
 
 
 @pytest.mark.parametrize("curved", [True, False])
-def test_trees_are_learned_from_large_tables_only_where_they_help(monkeypatch, curved):
+@pytest.mark.parametrize("plain_rows", [filling.MOST_PLAIN_ROWS, 900])
+def test_trees_are_learned_only_where_a_trial_shows_that_they_help(monkeypatch, curved, plain_rows):
     """The model is bit for bit that of the option that the trial chooses."""
-    monkeypatch.setattr(filling, "TRIED_ROWS", 120)
+    monkeypatch.setattr(filling, "MOST_PLAIN_ROWS", plain_rows)
     X = curved_or_flat(curved)
     found = SubspaceImputer().fit(X)
     assert (found._model.trees is not None) == curved
-    if curved:
-        monkeypatch.setattr(filling, "TRIED_ROWS", 10_000)
-    expected = SubspaceImputer(method="auto" if curved else "subspaces").fit(X)
+    monkeypatch.setattr(filling, "LEAST_TRIED_ROWS", 1021)  # no trial
+    with_trees = SubspaceImputer().fit(X)
+    assert with_trees._model.trees is not None
+    expected = with_trees if curved else SubspaceImputer(method="subspaces").fit(X)
     assert np.array_equal(found.transform(X), expected.transform(X))
+
+
+def test_wide_tables_have_the_trial_too(monkeypatch):
+    """Trees can be learned from few of their rows only; without trees more of them are used."""
+    monkeypatch.setattr(filling, "TREE_WORK", 7e6)
+    X = curved_or_flat(curved=False)
+    assert filling.LEAST_TREE_ROWS <= filling.affordable_tree_rows(1020, 4, 4) < 1020
+    model = SubspaceImputer().fit(X)._model
+    assert (model.trees, model.n_table_rows) == (None, 1020)

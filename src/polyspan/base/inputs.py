@@ -139,12 +139,18 @@ def _time_kind(X: Any) -> str | None:
 
 
 @contextmanager
-def naming_columns(X: Any, name: str = "X") -> Iterator[None]:
-    """Name the columns of a table in errors of what turns it into an array of numbers."""
+def naming_columns(X: Any, name: str = "X", instead: str = "") -> Iterator[None]:
+    """Name the columns of a table in errors of what turns it into an array of numbers.
+
+    `instead` says what the user can do, besides turning them into numbers.
+    """
     try:
         yield
     except (TypeError, ValueError) as error:
-        reasons = {} if "feature names" in str(error).lower() else _columns_without_numbers(X)
+        # In an array scikit-learn promises a TypeError for what is neither a number nor text.
+        stays = isinstance(error, TypeError) and not _column_types(X)
+        stays = stays or "feature names" in str(error).lower()
+        reasons = {} if stays else _columns_without_numbers(X)
         if not reasons:
             raise
         shown = "; ".join(f"{label!r}: {reason}" for label, reason in list(reasons.items())[:5])
@@ -152,13 +158,17 @@ def naming_columns(X: Any, name: str = "X") -> Iterator[None]:
         which = "a column" if len(reasons) == 1 else f"{len(reasons)} columns"
         raise ValueError(
             f"{which} of {name} cannot be read as numbers ({shown}{more}): turn into numbers, or "
-            "leave out, what is none"
+            f"leave out, what is none{instead}"
         ) from error
 
 
 def _columns_without_numbers(X: Any) -> dict[Any, str]:
-    """Return the columns of a pandas or Polars frame that are not numbers, and what is wrong."""
-    reasons = {label: _no_numbers(X[label]) for label, _ in _column_types(X)}
+    """Return the columns of a frame, or of an array of objects, that are not numbers, and why."""
+    columns = {label: X[label] for label, _ in _column_types(X)}
+    table = np.array(X, dtype=object) if isinstance(X, list | tuple) else X
+    if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "OUS":
+        columns = dict(enumerate(table.T))
+    reasons = {label: _no_numbers(column) for label, column in columns.items()}
     return {label: reason for label, reason in reasons.items() if reason}
 
 
@@ -199,7 +209,7 @@ def _no_numbers(column: Any) -> str:
         if hasattr(column, "iloc") and kind != np.dtype(object):
             column.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
-            np.asarray(column.to_numpy()).astype(np.float64)
+            np.asarray(column).astype(np.float64)
     except (TypeError, ValueError) as error:
         return str(error)
     return ""

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan.base.arrays import one_hot
 from polyspan.base.checks import refuse_missing, validate_samples, warn_unconverged
 from polyspan.base.private_sklearn import (
     CallbackSupportMixin,
@@ -18,7 +19,7 @@ from polyspan.base.private_sklearn import (
     html_with_summary,
 )
 from polyspan.base.progress import FitProgress
-from polyspan.data.weights import check_weights
+from polyspan.data.weights import check_weights, keep_without_weight
 from polyspan.kernel.functions import (
     KERNEL_CONSTRAINTS,
     check_kernel_matrix,
@@ -26,6 +27,7 @@ from polyspan.kernel.functions import (
     kernel_of,
 )
 from polyspan.kernel.prediction import MISSING_ADVICE, PRECOMPUTED
+from polyspan.linear.summary import labels_of_fit
 from polyspan.summaries import Summary, listed
 
 
@@ -126,6 +128,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         """
         X = self._validate(X, reset=True)
         given = check_weights(sample_weight, X)
+        keep_without_weight(self, sample_weight)
         weights = np.ones(len(X)) if given is None else given
         n_counted = np.count_nonzero(weights)
         if self.n_clusters > n_counted:
@@ -174,7 +177,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
             Sentences; `print` shows them as text.
         """
         check_is_fitted(self)
-        sizes = np.bincount(self.labels_, minlength=self.n_clusters)
+        sizes = np.bincount(labels_of_fit(self), minlength=self.n_clusters)
         facts = (
             ("Clusters", str(len(sizes))),
             ("Sizes", listed(sizes)),
@@ -232,7 +235,7 @@ class KernelKMeans(CallbackSupportMixin, ClusterMixin, BaseEstimator):  # type: 
         self, G: np.ndarray, labels: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples' weights in every centre, their products with it, its squared norm."""
-        members = np.eye(self.n_clusters)[labels] * weights[:, None]
+        members = one_hot(labels, self.n_clusters, np.float64) * weights[:, None]
         totals = members.sum(axis=0)
         means = members / np.where(totals > 0, totals, 1.0)
         products = G @ means

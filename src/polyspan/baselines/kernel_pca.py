@@ -11,8 +11,7 @@ from sklearn.base import clone
 from polyspan.base.arrays import keep_freed_memory
 from polyspan.base.checks import check_columns_observed
 from polyspan.base.private_sklearn import Interval, StrOptions, fit_context
-from polyspan.data.weights import check_weights
-from polyspan.kernel.fitting import Data, learn, weighted_data
+from polyspan.kernel.fitting import Data, learn, read
 from polyspan.kernel.functions import KERNEL_CONSTRAINTS, kernel_of, matrix_of
 from polyspan.kernel.gram import GramProblem
 from polyspan.kernel.mckusal import MCKUSaL
@@ -147,16 +146,13 @@ class KernelPCADenoiser(KernelUnion):
         """
         keep_freed_memory()
         self.__dict__.pop("noise_choice_", None)
-        X = self._validate(X, reset=True)
-        data = weighted_data(
-            X, check_weights(sample_weight, X), pairwise=self.kernel == "precomputed"
-        )
+        data = read(self, X, sample_weight)
         if isinstance(self.subspace_dim, str):
             if data.weights is not None or data.kept is not None:
                 raise ValueError(
                     'subspace_dim="noise" takes no sample_weight: give a number of components'
                 )
-            self.noise_choice_ = self._choose(X)
+            self.noise_choice_ = self._choose(data.X)
             self.subspace_dim_ = int(self.noise_choice_.best_params["subspace_dim"])
         else:
             self.subspace_dim_ = int(self.subspace_dim)
@@ -274,8 +270,7 @@ class RobustKernelPCA(KernelUnion):
             The fitted estimator.
         """
         keep_freed_memory()
-        X = self._validate(X, reset=True)
-        data = weighted_data(X, check_weights(sample_weight, X))
+        data = read(self, X, sample_weight)
         check_columns_observed(np.isnan(data.X))
         options = _one_subspace(self.subspace_dim, data.n_samples)
         problem, options = incomplete_problem(self, data, options)

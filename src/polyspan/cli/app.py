@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from polyspan.base import progress
-from polyspan.cli.console import given_words, report, spell_out_signs
+from polyspan.cli.console import given_words, report, spell_out_signs, standard_output
 from polyspan.cli.errors import EXPLAINED, Code, CommandError, say, short_warnings, tell
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -141,11 +141,12 @@ def run() -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda *_: sys.exit(Code.TERMINATED))
     try:
-        app(args=given_words(), prog_name="polyspan")
+        with standard_output():  # errors of other files have become exits in `guard`
+            app(args=given_words(), prog_name="polyspan")
     except KeyboardInterrupt:
         say("error", "interrupted")
         sys.exit(Code.INTERRUPTED)
-    except CommandError as error:  # of --version
+    except CommandError as error:  # of --version and help
         sys.exit(tell(error, debug=False))
 
 

@@ -78,7 +78,11 @@ def standard_output() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except OSError as error:
+    except (OSError, SystemExit) as stopped:
+        # Rich, which writes help, makes an exit with a code of its own of a closed pipe.
+        error = stopped.__context__ if isinstance(stopped, SystemExit) else stopped
+        if not isinstance(error, OSError):
+            raise
         # Python writes what is left when it ends: to nowhere, so that it does not fail again.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -27,7 +27,7 @@ from polyspan.base.arrays import (
 from polyspan.base.checks import lowest_finite, warn_about_rank, warn_user
 from polyspan.base.inputs import as_dispatched
 from polyspan.base.private_sklearn import plain_settings
-from polyspan.base.progress import FitProgress
+from polyspan.base.progress import FitProgress, Monitor
 from polyspan.data.working import Working
 from polyspan.geometry.bases import (
     Dims,
@@ -46,7 +46,7 @@ from polyspan.linear._solve.annealing import (
     temperatures,
     units_of_levels,
 )
-from polyspan.linear._solve.problem import Monitor, Problem
+from polyspan.linear._solve.problem import Problem
 from polyspan.linear._solve.shape import join, with_columns
 from polyspan.linear.auto_starts import COARSE, best_of_all_starts
 from polyspan.linear.options import Plan

@@ -56,7 +56,7 @@ def summary(self: UnionPrediction, X: Any = None) -> Summary:
     check_is_fitted(self)
     near = Neighbours.of(self)
     n, portrait = len(near.dims), None if X is None else Portrait.of(self, X)
-    labels = _labels_of_fit(self) if portrait is None else portrait.labels
+    labels = labels_of_fit(self) if portrait is None else portrait.labels
     sizes = np.bincount(labels[labels >= 0], minlength=n)
     table = {"subspace": np.arange(n), "samples": sizes, "dimension": near.dims, **near.columns()}
     if hasattr(self, "variances_"):
@@ -79,7 +79,7 @@ def short_summary(self: UnionPrediction) -> Summary:
     return summary(self)
 
 
-def _labels_of_fit(model: Any) -> np.ndarray:
+def labels_of_fit(model: Any) -> np.ndarray:
     """Return the labels of the samples that took part."""
     if not hasattr(model, "labels_"):
         raise ValueError(

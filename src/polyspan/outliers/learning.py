@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.impute import KNNImputer
 
+from polyspan.base.arrays import some_rows
 from polyspan.base.private_sklearn import plain_settings
 from polyspan.outliers.members import (
     Member,
@@ -144,9 +145,9 @@ def learn_ensemble(
     def learn_set(part: np.ndarray, known: np.ndarray) -> tuple[Member, ...]:
         """Learn one set from a part of the rows; of the others the known ones say what is usual."""
         rows, held = filled[part], T[~part & known]
-        held = held[_some(len(held), rng, MOST_HELD)]
+        held = held[some_rows(len(held), MOST_HELD, rng)]
         members = tuple(
-            learn_member(rows[_some(len(rows), rng)], held, number, rng)
+            learn_member(rows[some_rows(len(rows), MOST_ROWS, rng)], held, number, rng)
             for number in numbers_for(len(rows))
         )
         tick()
@@ -193,9 +194,5 @@ def complete(T: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     if not np.isnan(T).any():
         return T
     with plain_settings():
-        imputer = KNNImputer(keep_empty_features=True).fit(T[_some(len(T), rng)])
+        imputer = KNNImputer(keep_empty_features=True).fit(T[some_rows(len(T), MOST_ROWS, rng)])
         return np.asarray(imputer.transform(T))
-
-
-def _some(n: int, rng: np.random.RandomState, most: int = MOST_ROWS) -> np.ndarray | slice:
-    return slice(None) if n <= most else np.sort(rng.permutation(n)[:most])

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from polyspan.base.arrays import limit_threads, pass_work
+from polyspan.base.arrays import limit_threads, one_hot, pass_work
 from polyspan.base.private_sklearn import plain_settings
 from polyspan.mixture import SubspaceMixture
 from polyspan.mixture._solve.complete import gather_moments, log_weights_of
@@ -87,7 +87,7 @@ def learn_mixture(T: np.ndarray, number: int, rng: np.random.RandomState) -> Gau
         return _learn_wide(T, number, dim, rng)
     floor = LEAST_NOISE * float((T * T).mean()) or 1.0
     rule = NoiseRule("shared", floor)
-    responsibilities = np.eye(number)[_nearest_centres(T, number, rng)]
+    responsibilities = one_hot(_nearest_centres(T, number, rng), number, np.float64)
     steps = STEPS if number > 1 else 0
     with limit_threads(pass_work(n, m, number * (dim + 1))):
         low_rank: tuple[np.ndarray, ...]

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 
+from polyspan.base.arrays import one_hot
 from polyspan.base.private_sklearn import plain_settings
 from polyspan.tables.encoding import Encoding
 from polyspan.tables.gaussian import (
@@ -109,7 +110,7 @@ def fit_components(
     filled, masks = known.fills, known.masks
     with plain_settings():
         labels = KMeans(number, n_init=3, random_state=rng.randint(2**31 - 1)).fit_predict(filled)
-    shares = np.eye(number)[labels].T
+    shares = one_hot(labels, number, np.float64).T
     gaussians = [pooled] * number
     weights = np.full(number, 1.0 / number)
     for step in range(STEPS):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from polyspan.base.arrays import one_hot
 from polyspan.tables.mixture_fill import Scaling
 
 #: Nodes and weights of Gauss and Hermite, for expectations over a normal distribution.
@@ -162,7 +163,7 @@ class Encoding:
         out = [standardised[:, column.block] for column in self.columns]
         for j, column in enumerate(self.columns):
             if column.n_levels:
-                out[j] = (table[:, [j]] == np.arange(column.n_levels)).astype(np.float64)
+                out[j] = one_hot(table[:, j], column.n_levels, np.float64)
         return out
 
     def centre(self, j: int) -> np.ndarray:

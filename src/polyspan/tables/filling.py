@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from polyspan.tables.encoding import Encoding, normalised
 from polyspan.tables.forests import N_TREES
-from polyspan.tables.learning import Learner, trees_gain
+from polyspan.tables.learning import Learner
 from polyspan.tables.mixture_fill import Fill
 from polyspan.tables.mixture_sizes import choose_fill, sizes_to_try
 from polyspan.tables.model import Predicted, TableModel, drawn_levels
@@ -28,8 +28,9 @@ DENSE_WORK = 2e8
 FEW_COLUMNS = 30
 #: Bound on the work of trees, about 45 seconds, and rows that they need at least.
 TREE_WORK, LEAST_TREE_ROWS = 4e9, 500
-#: With twice as many rows it is tried on so many of them whether trees help.
-TRIED_ROWS = 2000
+#: From so many rows on it is tried whether trees help; with fewer, chance gains are often as large
+#: as `LEAST_GAIN`.
+LEAST_TRIED_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,18 @@ def fit_model(
     trees = options.method == "auto" and tree_rows >= min(n, LEAST_TREE_ROWS)
     # Rows in a random order, so that the first of them are a sample.
     order = rng.permutation(usable)
-    if trees and tree_rows >= 2 * TRIED_ROWS:
-        tried = _with_all_columns(table, order, 2 * TRIED_ROWS)
-        # A generator of its own: where trees help, they are those of a fit without the trial.
-        rows, others = table[tried[:TRIED_ROWS]], table[tried[TRIED_ROWS:]]
-        trees = trees_gain(rows, others, encoding, copy.deepcopy(rng))
-    n_rows = tree_rows if trees else min(n, MOST_PLAIN_ROWS)
-    chosen = _with_all_columns(table, order, n_rows)
-    return Learner(table[chosen], encoding, rng).fit(trees=trees, tick=tick)
+
+    def learner(n_rows: int) -> Learner:
+        return Learner(table[_with_all_columns(table, order, n_rows)], encoding, copy.deepcopy(rng))
+
+    plain_rows = min(n, MOST_PLAIN_ROWS)
+    tried = trees and n >= LEAST_TRIED_ROWS
+    found = learner(plain_rows if tried or not trees else tree_rows)
+    if tried:
+        trees = found.trees_gain()
+        if trees and tree_rows != plain_rows:
+            found = learner(tree_rows)
+    return found.fit(trees=trees, tick=tick)
 
 
 def affordable_tree_rows(n_rows: int, n_encoded: int, n_columns: int) -> int:

@@ -195,12 +195,12 @@ def fit_second_stage(
 
 
 def try_forest(
-    j: int, targets: np.ndarray, expected: Expected, rng: np.random.RandomState
+    j: int, targets: np.ndarray, rows: np.ndarray, expected: Expected, rng: np.random.RandomState
 ) -> np.ndarray:
     """Predict observed entries of column j by a single round of few trees without their rows."""
     seen = _first_features(j, expected)
-    rows = np.flatnonzero(expected.linear.observed[:, expected.encoding.columns[j].start])
-    return _without_each_part(seen, targets, rows, rng, TRIED_PARTS)[1]
+    _, found = _without_each_part(seen, targets, rows, rng, TRIED_PARTS)
+    return np.asarray(found[rows])
 
 
 def _without_each_part(

@@ -48,8 +48,9 @@ class SubspaceImputer(ImputerResults):
     subspace_dim : int or "auto", default="auto"
         Dimension of each subspace.
     method : {"auto", "subspaces"}, default="auto"
-        "auto": with trees where they take less than about a minute. "subspaces": without, which
-        takes a quarter to a twentieth of the time.
+        "auto": with trees where they take less than about a minute, from 1000 rows on only where a
+        trial shows that they help. "subspaces": without, which takes a quarter to a twentieth of
+        the time that trees take.
     feature_types : "auto", dict or list, default="auto"
         What the columns are: "number", "integer", "boolean", "category", "ordered" (category),
         "date", "duration", or "skip" for columns that are passed through. A dict from names or
@@ -163,7 +164,7 @@ class SubspaceImputer(ImputerResults):
                 self.indicator_ = MissingIndicator(error_on_new=False).fit(marked)
             self._check_indicator_names()
         rng = check_random_state(self.random_state)
-        progress = FitProgress(self, X, y, 1, 2 * len(table.used) + 2)
+        progress = FitProgress(self, X, y, 1, 2 * len(table.used) + 1)
         self._model = fit_model(self, table, rng, progress.ticker()) if table.used else None
         self._store_sizes(table)
         if is_frame(X):

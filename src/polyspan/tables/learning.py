@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -34,10 +35,10 @@ SEVERAL_WORK = 4e6
 EM_WORK = 1.5e7
 #: They are kept if their squared error is at most this many times that of one Gaussian.
 NOT_MUCH_WORSE = 1.05
-#: Trees are learned from all rows if those of a sample lower the error of a column by this part.
-#: On made-up tables it was at most .002 where rows are near subspaces, and .017 or more where a
-#: column is a curved function of others.
-LEAST_GAIN = 0.005
+#: It is tried on at most so many rows whether trees help: whether few of them lower the error of a
+#: column by this part. Of 98 tables that were tried (docs/evidence/tables.md), it was less where
+#: trees gain nothing, but for one in five.
+TRIED_ROWS, LEAST_GAIN = 2000, 0.005
 #: Rows that are kept to draw Gaussians from.
 MOST_KEPT = 2000
 #: The weights of a column are drawn to those of the whole table, as if so many of its entries had
@@ -52,7 +53,7 @@ FAR_OUT = 4.0
 
 
 class Learner:
-    """Learn from a table, whose rows are in a random order.
+    """What Gaussians learn from a table, whose rows are in a random order, and a model with that.
 
     Parameters
     ----------
@@ -70,26 +71,44 @@ class Learner:
         most = MOST_GAUSSIANS if q <= MOST_SEVERAL else 1
         self.n_several = min(most, self.several_rows // ROWS_EACH)
         self.part_steps = SMALL_PART_STEPS if n <= SMALL_TABLE else PART_STEPS
+        self.linear, self.ranks = self._gaussian(self.standardised), self._gaussian(self.scores)
+        by_linear = self._without_own_rows(self.standardised, self.linear)
+        by_ranks = self._without_own_rows(self.scores, self.ranks)
+        self.components, several = self._components(by_linear)
+        self.expected = Expected(encoding, by_linear, by_ranks, several)
+        self.targets = encoding.targets(table, self.standardised)
+
+    def trees_gain(self) -> bool:
+        """Tell whether trees predict a column better than the Gaussians alone.
+
+        One round of few trees predicts rows that it has not seen. It has to lower the error of one
+        column.
+        """
+        rng = copy.deepcopy(self.rng)  # where trees help, they are those of a fit without the trial
+        for j, target in enumerate(self.targets):
+            rows = np.flatnonzero(~np.isnan(self.table[:TRIED_ROWS, j]))
+            own = self.expected.members(j, rows)
+            by_trees = try_forest(j, target, rows, self.expected, rng)
+            without, with_trees = (
+                Seen(np.stack(members, axis=-1), target[rows], self.encoding.centre(j))
+                for members in (own, [*own, by_trees])
+            )
+            if with_trees.least_error() < (1.0 - LEAST_GAIN) * without.least_error():
+                return True
+        return False
 
     def fit(self, *, trees: bool, tick: Callable[[], None]) -> TableModel:
         """Return all that is learned, with a second stage if there are to be `trees`."""
-        linear, ranks = self._gaussian(self.standardised), self._gaussian(self.scores)
         tick()
-        by_linear = self._without_own_rows(self.standardised, linear)
-        by_ranks = self._without_own_rows(self.scores, ranks)
-        components, several = self._components(linear, by_linear)
-        expected = Expected(self.encoding, by_linear, by_ranks, several)
-        tick()
-        targets = self.encoding.targets(self.table, self.standardised)
         stage, by_trees = None, None
         if trees:
-            stage, by_trees = fit_second_stage(targets, expected, self.rng, tick)
-        weights, donors, errors = self._trust(targets, expected, by_trees)
+            stage, by_trees = fit_second_stage(self.targets, self.expected, self.rng, tick)
+        weights, donors, errors = self._trust(by_trees)
         return TableModel(
             encoding=self.encoding,
-            linear=linear,
-            ranks=ranks,
-            components=components,
+            linear=self.linear,
+            ranks=self.ranks,
+            components=self.components,
             trees=stage,
             weights=weights,
             donors=donors,
@@ -99,7 +118,7 @@ class Learner:
             n_table_rows=len(self.table),
         )
 
-    def several(self, Z: np.ndarray, start: Gaussian) -> Components:
+    def _several(self, Z: np.ndarray, start: Gaussian) -> Components:
         """Learn several Gaussians from some of the rows."""
         return fit_components(Z[: self.several_rows], start, self.n_several, self.rng)
 
@@ -128,9 +147,7 @@ class Learner:
             found.variances[own] = np.where(seen, again.variances, found.variances[own])
         return found
 
-    def _components(
-        self, pooled: Gaussian, single: Conditionals
-    ) -> tuple[Components | None, np.ndarray | None]:
+    def _components(self, single: Conditionals) -> tuple[Components | None, np.ndarray | None]:
         """Learn several Gaussians where there are rows for them, and where they predict as well.
 
         Returns them, and mean and variance of every entry by Gaussians without its row.
@@ -145,34 +162,34 @@ class Learner:
             others = Z[~own][: self.several_rows]
             if unknown_columns(others):
                 return None, None
-            start = fit_gaussian(others, start=pooled, max_iter=self.part_steps)
-            moments[:, own] = self.several(others, start).expect(Z[own], self.encoding)
+            start = fit_gaussian(others, start=self.linear, max_iter=self.part_steps)
+            moments[:, own] = self._several(others, start).expect(Z[own], self.encoding)
         several, one = (
             float(np.sum(np.where(single.observed, Z - mean, 0.0) ** 2))
             for mean in (moments[0], single.expected)
         )
         if several > NOT_MUCH_WORSE * one:
             return None, None
-        return self.several(Z, pooled), moments
+        return self._several(Z, self.linear), moments
 
     def _trust(
-        self, targets: list[np.ndarray], expected: Expected, by_trees: list[np.ndarray] | None
+        self, by_trees: list[np.ndarray] | None
     ) -> tuple[np.ndarray, tuple[Donors | None, ...], np.ndarray]:
         """Return weights of the members, errors of observed entries, and the errors of columns."""
         where = [np.flatnonzero(~np.isnan(column)) for column in self.table.T]
         seen = []
         for j, rows in enumerate(where):
-            members = expected.members(j, rows)
+            members = self.expected.members(j, rows)
             if by_trees is not None:
                 members.append(by_trees[j][rows])
             centre = self.encoding.centre(j)
-            seen.append(Seen(np.stack(members, axis=-1), targets[j][rows], centre))
+            seen.append(Seen(np.stack(members, axis=-1), self.targets[j][rows], centre))
         weights = stack_weights(seen)
         donors: list[Donors | None] = [None] * len(seen)
         for j, (rows, one) in enumerate(zip(where, seen, strict=True)):
             if not self.encoding.columns[j].n_levels:
                 predicted, truth = one.predicted(weights[j])[:, 0], one.truth[:, 0]
-                variances = expected.variances(j, rows)
+                variances = self.expected.variances(j, rows)
                 donors[j] = Donors.of(rows, predicted, truth, variances, self.table[rows, j])
         errors = [one.error(own) for one, own in zip(seen, weights, strict=True)]
         return weights, tuple(donors), np.array(errors)
@@ -181,35 +198,6 @@ class Learner:
 def unknown_columns(Z: np.ndarray) -> bool:
     """Tell whether a column has no entry, so that nothing can be learned of it."""
     return bool(np.isnan(Z).all(axis=0).any())
-
-
-def trees_gain(
-    tried: np.ndarray, others: np.ndarray, encoding: Encoding, rng: np.random.RandomState
-) -> bool:
-    """Tell whether trees predict a column of rows that are tried better than Gaussians of others.
-
-    One round of few trees predicts rows that it has not seen. It has to lower the error of one
-    column.
-    """
-    if unknown_columns(others):
-        return True
-    learner = Learner(others, encoding, rng)
-    linear, ranks = (
-        fit_gaussian(Z[: learner.em_rows]) for Z in (learner.standardised, learner.scores)
-    )
-    components = learner.several(learner.standardised, linear) if learner.n_several > 1 else None
-    expected = Expected.of(tried, encoding, (linear, ranks), components)
-    for j, target in enumerate(encoding.targets(tried, encoding.standardised(tried))):
-        rows = np.flatnonzero(~np.isnan(tried[:, j]))
-        own = expected.members(j, rows)
-        by_trees = try_forest(j, target, expected, rng)
-        without, with_trees = (
-            Seen(np.stack(members, axis=-1), target[rows], encoding.centre(j)).least_error()
-            for members in (own, [*own, by_trees[rows]])
-        )
-        if with_trees < (1.0 - LEAST_GAIN) * without:
-            return True
-    return False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_data
 
 from polyspan.base.checks import first_ten, refuse_lazy
-from polyspan.base.inputs import as_dispatched, plain_numbers
+from polyspan.base.inputs import as_dispatched, naming_columns, plain_numbers
 from polyspan.base.private_sklearn import get_mask, is_pandas_na, is_scalar_nan
 from polyspan.tables.columns import Entries, columns_of
 from polyspan.tables.features import TIMES, TYPES, Feature, feature_of
@@ -153,13 +153,15 @@ def _checked_array(model: Any, X: Any, reset: bool) -> np.ndarray:
     if isinstance(X, np.ma.MaskedArray) and not lenient:
         X = X.filled(model.missing_values)
     X = plain_numbers(X, instead="; or give a frame, whose columns may be dates and durations")
-    array = check_array(
-        _nan_for_none(X) if lenient else X,
-        dtype=FLOAT_DTYPES,
-        ensure_all_finite="allow-nan" if lenient else True,
-        input_name="X",
-        estimator=model,
-    )
+    X = _nan_for_none(X) if lenient else X
+    with naming_columns(X, instead="; or give a frame, whose columns may hold text"):
+        array = check_array(
+            X,
+            dtype=FLOAT_DTYPES,
+            ensure_all_finite="allow-nan" if lenient else True,
+            input_name="X",
+            estimator=model,
+        )
     validate_data(model, X, reset=reset, skip_check_array=True)
     if not lenient:  # otherwise None and pandas' NA are NaN already
         array = np.where(get_mask(array, model.missing_values), array.dtype.type(np.nan), array)

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from polyspan.base.arrays import one_hot
 from polyspan.base.checks import first_ten, warn_user
 from polyspan.base.private_sklearn import (
     CallbackSupportMixin,
@@ -157,7 +158,7 @@ class ImputerResults(CallbackSupportMixin, TransformerMixin, BaseEstimator):  # 
             feature = self._features[j]
             if feature.kind not in DISCRETE:
                 continue
-            values = (table.numbers[:, [place]] == np.arange(len(feature.levels))).astype(float)
+            values = one_hot(table.numbers[:, place], len(feature.levels), np.float64)
             values[found[place].rows] = found[place].values
             unseen = np.isnan(table.numbers[:, place]) & ~table.missing[:, j]
             values[unseen] = np.nan

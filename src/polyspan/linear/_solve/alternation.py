@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
+from polyspan.base.progress import Monitor
 from polyspan.data.rows import ArrayRows, columns_of
-from polyspan.linear._solve.problem import Monitor, Problem
+from polyspan.linear._solve.problem import Problem
 from polyspan.linear._solve.sums import Sums
 from polyspan.linear._solve.trimming import kept_weights
 

@@ -23,9 +23,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from polyspan.base.arrays import Array, float64_sum, moved_to, namespace, to_numpy
+from polyspan.base.progress import Monitor
 from polyspan.geometry.bases import zero_padded
 from polyspan.linear._solve.alternation import Rules, alternate
-from polyspan.linear._solve.problem import Monitor, Problem
+from polyspan.linear._solve.problem import Problem
 from polyspan.linear._solve.shape import Linear, ObjectiveWeights, join
 from polyspan.linear._solve.sums import Sums, member_mask, sum_chunks, weighted
 

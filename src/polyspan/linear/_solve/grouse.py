@@ -14,10 +14,11 @@ import numba
 import numpy as np
 
 from polyspan.base.arrays import Array
+from polyspan.base.progress import Monitor
 from polyspan.data.rows import ArrayRows
 from polyspan.linear._solve.alternation import Rules, Solution
 from polyspan.linear._solve.masked import MaskedBlock
-from polyspan.linear._solve.problem import Monitor, Problem
+from polyspan.linear._solve.problem import Problem
 
 
 def closeness_step(basis: Array, others: Array, step: float) -> Array:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from polyspan.base.progress import Monitor
 from polyspan.geometry.dimension import neighbour_estimate
 from polyspan.geometry.distances import distances_between
 from polyspan.linear._solve.alternation import Rules, Solution, alternate, update_exactly
 from polyspan.linear._solve.exact import MemberRows, exact_basis
 from polyspan.linear._solve.observation import CompleteBlock
-from polyspan.linear._solve.problem import Monitor, Problem
+from polyspan.linear._solve.problem import Problem
 
 
 @dataclass(frozen=True)

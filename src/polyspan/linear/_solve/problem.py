@@ -8,7 +8,6 @@ For λ=∞ (K-subspaces) the first term is left out and λ counts as 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,10 +41,6 @@ from polyspan.linear._solve.observation import CompleteBlock, Observation, as_ro
 from polyspan.linear._solve.shape import ObjectiveWeights, Shape, join, shape_of
 from polyspan.linear._solve.sums import Sums, assign_block, soft_assign_block
 from polyspan.linear._solve.trimming import kept_weights, soft_minimum
-
-#: Called after every iteration with (start, iteration, objective, frames of that start). Returning
-#: True stops that start.
-Monitor = Callable[[int, int, float, Array], bool]
 
 
 @dataclass(frozen=True)
