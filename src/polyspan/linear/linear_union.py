@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,12 +98,12 @@ class LinearUnion(UnionPrediction):
         xp = namespace(X)
 
         def of_fit(fit: Any, scale: float) -> Array:
-            residuals = [self._residual(fit, p, scale) for p in range(self.bases_.shape[0])]
-            if fit.weights is None:
-                norms = [xp.linalg.vector_norm(residual, axis=1) for residual in residuals]
-                return xp.stack(norms, axis=1) / scale
-            norms = [_norms(residual) for residual in residuals]
-            return xp.stack(norms, axis=1) * xp.sqrt(fit.weights)[:, None] / scale
+            # One residual after the other: each is as large as the rows.
+            norm = partial(xp.linalg.vector_norm, axis=1) if fit.weights is None else _norms
+            n_subspaces = self.bases_.shape[0]
+            found = [norm(self._residual(fit, p, scale)) for p in range(n_subspaces)]
+            norms = xp.stack(found, axis=1) / scale
+            return norms if fit.weights is None else norms * xp.sqrt(fit.weights)[:, None]
 
         return self._by_rows(X, of_fit)
 
@@ -115,7 +116,9 @@ class LinearUnion(UnionPrediction):
             return namespace(basis).where(fit.missing > 0, 0.0, fit.values - fitted)
         # The residual itself, not ‖y‖² - ‖Dᵀy‖²: a sample in the subspace gets 0, not the root of
         # a rounding error.
-        about = fit.chunk if points is None else fit.chunk - scale * points[p, :]
+        if points is None:
+            return fit.chunk - fit.coefficients[0, p, ...].mT @ basis.mT
+        about = fit.chunk - scale * points[p, :]
         return about - (about @ basis) @ basis.mT
 
     def _scores(self, X: Array) -> Array:
