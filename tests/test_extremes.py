@@ -109,7 +109,7 @@ def test_labels_that_go_round_end_the_run():
     """Uniform noise has no clusters: two labellings followed each other a hundred times."""
     noise = np.random.RandomState(0).uniform(size=(40, 10))
     with pytest.warns(ConvergenceWarning, match="labels came back"):
-        model = MCKUSaL(random_state=0).fit(noise)
+        model = MCKUSaL(lam=4.0, random_state=0).fit(noise)
     assert model.n_iter_ < 100
     assert not model.converged_
     assert_allclose(model.objective_, min(model.objective_history_), rtol=1e-9)

@@ -88,6 +88,7 @@ def more() -> Iterator[tuple[str, Callable[[], Example]]]:
     sparse = mask_entries(ROWS, 0.3, random_state=1)[:, :4]
     yield "affine", partial(fitted, MiCUSaL, affine=True)
     yield "leave one out", partial(fitted, MiCUSaL, residual="loo", lam=float("inf"))
+    yield "weight found", partial(fitted, MiCUSaL, init="auto", n_init=2)
     yield "weights", partial(weighted, MiCUSaL, trim=0.1, center=False)
     yield "single precision", single
     for kind in (MiCUSaL, RobustMiCUSaL, MCKUSaL, SubspaceMixture):

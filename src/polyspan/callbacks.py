@@ -102,7 +102,8 @@ class PrintProgress:
     >>> from polyspan.callbacks import PrintProgress
     >>> from polyspan.datasets import make_union_of_subspaces
     >>> X = make_union_of_subspaces((40, 40), n_features=20, subspace_dim=2, random_state=0).X
-    >>> model = MiCUSaL(2, 2, random_state=0).set_callbacks(PrintProgress(every=40))
+    >>> model = MiCUSaL(2, 2, init="anneal", random_state=0)
+    >>> _ = model.set_callbacks(PrintProgress(every=40))
     >>> _ = model.fit(X)  # doctest: +ELLIPSIS
     MiCUSaL, annealing 0: free energy ...
     MiCUSaL, annealing 40: free energy ..., change ...

@@ -76,7 +76,7 @@ def test_callbacks_see_starts_and_iterations(n_jobs, grouped, monkeypatch):
     if not grouped:
         monkeypatch.setattr("polyspan.linear.starts.GROUP_BYTES", 1)
     recorder = Recorder()
-    model = MiCUSaL(3, 2, n_init=3, anneal_steps=4, random_state=0, n_jobs=n_jobs)
+    model = MiCUSaL(3, 2, init="anneal", n_init=3, anneal_steps=4, random_state=0, n_jobs=n_jobs)
     model.set_callbacks(recorder).fit(DATA.X)
     assert recorder.events[:2] == ["setup", ("begin", "fit", 0)]
     assert recorder.events[-2:] == [("end", "fit", 0), "teardown"]
@@ -86,7 +86,7 @@ def test_callbacks_see_starts_and_iterations(n_jobs, grouped, monkeypatch):
     # Every start is annealed in 4 steps, then evaluated once and once after each iteration.
     assert len(recorder.scores) >= 3 * (4 + 1) + model.n_iter_
     assert_allclose(max(recorder.scores), model.score(DATA.X), rtol=0.1)
-    quiet = MiCUSaL(3, 2, n_init=3, anneal_steps=4, random_state=0).fit(DATA.X)
+    quiet = MiCUSaL(3, 2, init="anneal", n_init=3, anneal_steps=4, random_state=0).fit(DATA.X)
     assert np.array_equal(quiet.bases_, model.bases_)
 
 
@@ -124,7 +124,7 @@ class Dimensions(Recorder):
 
 def test_callbacks_see_the_annealing_of_unequal_dimensions():
     seen = Dimensions()
-    model = MiCUSaL(3, (1, 2, 4), n_init=1, anneal_steps=5, random_state=0)
+    model = MiCUSaL(3, (1, 2, 4), init="anneal", n_init=1, anneal_steps=5, random_state=0)
     model.set_callbacks(seen).fit(DATA.X)
     assert seen.scores[:15] == [1] * 5 + [2] * 5 + [4] * 5
     assert len(seen.scores) == 15 + 1 + model.n_iter_
@@ -142,7 +142,11 @@ def test_callback_can_stop_a_fit():
     model.set_callbacks(recorder).fit(DATA.X)
     assert model.n_iter_ == 2
     assert not model.converged_
-    annealed = MiCUSaL(3, 2, random_state=0).set_callbacks(Recorder(stop_after=2)).fit(DATA.X)
+    annealed = (
+        MiCUSaL(3, 2, init="anneal", random_state=0)
+        .set_callbacks(Recorder(stop_after=2))
+        .fit(DATA.X)
+    )
     assert len(annealed.anneal_history_) == 3
     assert annealed.n_iter_ == 0
 
@@ -162,7 +166,7 @@ class StopsOnce(Recorder):
 @pytest.mark.parametrize("lam", [4.0, 1e-9])
 def test_a_start_that_was_stopped_once_while_it_anneals_is_over(lam):
     recorder = StopsOnce()
-    model = MiCUSaL(3, 2, lam=lam, n_init=3, anneal_steps=6, random_state=0)
+    model = MiCUSaL(3, 2, init="anneal", lam=lam, n_init=3, anneal_steps=6, random_state=0)
     model.set_callbacks(recorder).fit(DATA.X)
     for start in range(3):
         # Its annealing up to the stop, and the evaluation of where it is.
@@ -178,13 +182,17 @@ def test_a_start_that_was_stopped_once_while_it_anneals_is_over(lam):
 def test_callbacks_in_the_reduced_span():
     X = DATA.X[:10]
     recorder = Recorder()
-    model = MiCUSaL(3, 2, random_state=0, anneal_steps=3).set_callbacks(recorder)
+    model = MiCUSaL(3, 2, init="anneal", random_state=0, anneal_steps=3).set_callbacks(recorder)
     model.fit(X)
     assert_allclose(recorder.scores[-1], model.score(X), rtol=1e-6)
 
 
 def test_progress_bar_shows_starts_and_iterations(capsys):
-    model = MiCUSaL(3, 2, n_init=2, random_state=0).set_callbacks(ProgressBar()).fit(DATA.X)
+    model = (
+        MiCUSaL(3, 2, init="anneal", n_init=2, random_state=0)
+        .set_callbacks(ProgressBar())
+        .fit(DATA.X)
+    )
     shown = capsys.readouterr().out
     assert "MiCUSaL - fit" in shown
     assert "MiCUSaL - start #1" in shown
@@ -193,7 +201,7 @@ def test_progress_bar_shows_starts_and_iterations(capsys):
 
 
 def test_progress_bar_of_a_search(capsys):
-    search = GridSearchCV(MiCUSaL(3, 2, random_state=0), {"lam": [1.0, 4.0]}, cv=2)
+    search = GridSearchCV(MiCUSaL(3, 2, init="anneal", random_state=0), {"lam": [1.0, 4.0]}, cv=2)
     search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(DATA.X)
     assert "GridSearchCV" in capsys.readouterr().out
 
@@ -201,7 +209,7 @@ def test_progress_bar_of_a_search(capsys):
 def test_scoring_monitor_follows_the_fit():
     monitor = ScoringMonitor(scoring={"fit": lambda estimator, X, y=None: estimator.score(X)})
     # It scores only where there is a target; the model itself does not look at it.
-    MiCUSaL(3, 2, random_state=0).set_callbacks(monitor).fit(DATA.X, DATA.labels)
+    MiCUSaL(3, 2, init="anneal", random_state=0).set_callbacks(monitor).fit(DATA.X, DATA.labels)
     rows = [row for row in monitor.get_logs().data if row["task_name"] == "iteration"]
     scores = [row["fit"] for row in rows]
     assert len(scores) >= 80
@@ -248,7 +256,7 @@ def test_callbacks_see_the_data_and_can_stop(params, X):
 
 
 def test_callbacks_are_not_saved(tmp_path):
-    model = MiCUSaL(3, 2, random_state=0).set_callbacks(ProgressBar()).fit(DATA.X)
+    model = MiCUSaL(3, 2, init="anneal", random_state=0).set_callbacks(ProgressBar()).fit(DATA.X)
     save_model(model, tmp_path / "m.skops")
     again = load_model(tmp_path / "m.skops")
     assert not hasattr(again, "_skl_callbacks")
@@ -257,7 +265,7 @@ def test_callbacks_are_not_saved(tmp_path):
 
 def test_lines_are_printed_every_few_iterations():
     out = io.StringIO()
-    model = MiCUSaL(3, 2, anneal_steps=4, random_state=0)
+    model = MiCUSaL(3, 2, init="anneal", anneal_steps=4, random_state=0)
     model.set_callbacks(PrintProgress(every=2, file=out)).fit(DATA.X)
     *lines, last = out.getvalue().splitlines()
     # Annealed steps and then the alternation, which begins with an evaluation of its start.
@@ -280,7 +288,7 @@ def test_the_lines_in_the_documentation_are_printed(capsys):
     quoted = re.findall(r"`(MiCUSaL, \w+ \d+: [^`]*)`", page)
     assert len(quoted) == 2
     X = make_union_of_subspaces((40, 40), n_features=20, subspace_dim=2, random_state=0).X
-    MiCUSaL(2, 2, random_state=0).set_callbacks(PrintProgress(every=40)).fit(X)
+    MiCUSaL(2, 2, init="anneal", random_state=0).set_callbacks(PrintProgress(every=40)).fit(X)
     printed = {line.partition(":")[0]: line for line in capsys.readouterr().out.splitlines()}
     for line in quoted:
         other = printed[line.partition(":")[0]]
@@ -302,7 +310,7 @@ def test_several_starts_have_numbers(capsys):
 @pytest.mark.parametrize(
     ("model", "first", "last"),
     [
-        (SubspaceMixture(3, 2, random_state=0), "log-likelihood", "log-likelihood"),
+        (SubspaceMixture(3, 2, init="anneal", random_state=0), "log-likelihood", "log-likelihood"),
         (MCKUSaL(3, 2, random_state=0), "objective", "objective"),
         (SubspaceClustering(3, random_state=0), "gap", "certainty"),
         (SubspaceImputer(random_state=0), "at most", "fitted"),
@@ -324,7 +332,7 @@ def test_lines_of_other_estimators(model, first, last, capsys):
 
 
 def test_lines_of_a_search(capsys):
-    search = GridSearchCV(MiCUSaL(3, 2, random_state=0), {"lam": [1.0, 4.0]}, cv=2)
+    search = GridSearchCV(MiCUSaL(3, 2, init="anneal", random_state=0), {"lam": [1.0, 4.0]}, cv=2)
     search.set_callbacks(PrintProgress(every=1000)).fit(DATA.X)
     lines = capsys.readouterr().out.splitlines()
     # Four fits of the search, and the last one to all samples.
@@ -334,7 +342,7 @@ def test_lines_of_a_search(capsys):
 
 
 def test_a_file_is_not_sent_to_other_processes(tmp_path):
-    search = GridSearchCV(MiCUSaL(3, 2, random_state=0), {"lam": [1.0, 4.0]}, cv=2)
+    search = GridSearchCV(MiCUSaL(3, 2, init="anneal", random_state=0), {"lam": [1.0, 4.0]}, cv=2)
     with (tmp_path / "log").open("w", encoding="utf-8") as file:
         search.set_callbacks(PrintProgress(file=file))
         search.fit(DATA.X)  # in this process it is written

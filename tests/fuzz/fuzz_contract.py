@@ -125,7 +125,7 @@ def check_descent(model, size):
     history = np.asarray(model.objective_history_)
     history = history[np.isfinite(history)]
     eps = np.finfo(model.bases_.dtype).eps
-    weight = 1.0 if np.isinf(model.lam) else model.lam
+    weight = 1.0 if np.isinf(model.lam_) else model.lam_
     n_subspaces, _, s = model.bases_.shape
     parts = len(model.labels_) * weight * size**2 + n_subspaces**2 * s
     if np.any(np.diff(history) > 1e4 * eps * np.abs(history[:-1]) + 100 * eps * parts + 1e-290):

@@ -20,7 +20,7 @@ CLEAN, NOISY = noisy_picture(0.1, (32, 36))
 
 
 def fitted(patches, dispatch=False):
-    model = SubspaceMixture(3, 6, random_state=0, max_iter=10, tol=1e-3)
+    model = SubspaceMixture(3, 6, init="anneal", random_state=0, max_iter=10, tol=1e-3)
     with sklearn.config_context(array_api_dispatch=dispatch):
         return model.fit(patches)
 

@@ -17,7 +17,7 @@ MASK = np.random.default_rng(0).random(CLEAN.shape) < 0.3
 
 
 def fitted(patches):
-    return SubspaceMixture(3, 6, random_state=0, max_iter=10, tol=1e-3).fit(patches)
+    return SubspaceMixture(3, 6, init="anneal", random_state=0, max_iter=10, tol=1e-3).fit(patches)
 
 
 MODEL = fitted(PATCHES)

@@ -36,7 +36,9 @@ FITTED = ["weights_", "means_", "variances_", "noise_variances_", "mean_", "subs
 
 
 def mixture(**options):
-    return SubspaceMixture(**{"n_subspaces": 2, "subspace_dim": 2, "random_state": 0, **options})
+    return SubspaceMixture(
+        **{"n_subspaces": 2, "subspace_dim": 2, "init": "anneal", "random_state": 0, **options}
+    )
 
 
 @pytest.fixture

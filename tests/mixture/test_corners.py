@@ -75,7 +75,7 @@ def test_a_warm_start_goes_on():
 
 def test_the_best_of_several_starts_is_kept():
     X = holed(DATA.X)
-    options = {"anneal_steps": 0, "random_state": 3}
+    options = {"init": "anneal", "anneal_steps": 0, "random_state": 3}
     values = [
         SubspaceMixture(4, 2, n_init=n, **options).fit(X).log_likelihood_ for n in (1, 2, 4, 8)
     ]

@@ -20,7 +20,8 @@ HOLES = mask_entries(X, 0.2, random_state=0)
 
 
 def fit(data, outliers, **options):
-    model = SubspaceMixture(3, 3, affine=False, random_state=0, outliers=outliers, **options)
+    options = {"init": "anneal", "random_state": 0, **options}
+    model = SubspaceMixture(3, 3, affine=False, outliers=outliers, **options)
     return model.fit(data)
 
 

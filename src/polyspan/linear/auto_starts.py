@@ -31,6 +31,9 @@ MOST_ENTRIES, ROWS_PER_COLUMN = 10**6, 50
 SPECTRAL_ROWS = 1000
 # Starts in all, while the two best differ by more than this fraction of the objective.
 MOST_STARTS, DISAGREEMENT = 16, 1e-3
+# Starts that differ by less have met in one optimum, and the first of them is kept: then rounding
+# does not decide, and every array library finds the same.
+TIE = 1e-4
 # An annealed start that is lower by this fraction needs no more rivals.
 LEAD = 0.01
 # How starts are compared before that.
@@ -50,9 +53,10 @@ def best_of_all_starts(
     ground = on_sample(problem, plan, rng)
     found = [annealed(ground)]
     if found[0].stopped != "callback":
-        found = _by_objective(found + compared_starts(ground, plan, rng, found[0].objective))
-    near = found[0].objective * (1.0 + LEAD)
-    best = [one for one in found[:FINALISTS] if one.objective <= near]
+        found = ranked(found + compared_starts(ground, plan, rng, found[0].objective), ground)
+    lowest = found[0].objective
+    near = [one for one in found[1:FINALISTS] if one.objective <= lowest * (1.0 + LEAD)]
+    best = found[:1] + [one for one in near if not _tied(one.objective, lowest, ground)]
     frames = namespace(best[0].frames).stack([one.frames for one in best])
     ended = zip(best, learn(problem, frames), strict=True)
     return [replace(end, anneal_history=one.anneal_history) for one, end in ended]
@@ -99,11 +103,11 @@ def compared_starts(
             schedules: dict[int, list[float]] = {dim: [] for dim in levels(plan.dims)}
             starts, _ = annealed_starts(complete, starts, schedules)
         own = replace(COARSE, rival=rival if complete is ground else np.inf)
-        found = _by_objective(alternate(complete, starts, own))
+        found = ranked(alternate(complete, starts, own), complete)
         if complete is ground:
             return found
         best = namespace(starts).stack([one.frames for one in found[:FINALISTS]])
-        return _by_objective(alternate(ground, best, replace(COARSE, rival=rival)))
+        return ranked(alternate(ground, best, replace(COARSE, rival=rival)), ground)
 
     found = polished(draw(n_starts=plan.n_seeded))
     if not plan.more_seeds:
@@ -111,10 +115,10 @@ def compared_starts(
     if len(X) <= SPECTRAL_ROWS and plan.dims is None and not plan.affine:
         frames = spectral_start(X, plan.n_subspaces, plan.subspace_dim, weights, rng)
         if frames is not None:
-            found = _by_objective(found + polished(frames[None]))
+            found = ranked(found + polished(frames[None]), ground)
     if _undecided(found, rival):
         n_more = MOST_STARTS - 1 - plan.n_seeded
-        found = _by_objective(found + polished(draw(n_starts=n_more)))
+        found = ranked(found + polished(draw(n_starts=n_more)), ground)
     return found
 
 
@@ -172,8 +176,18 @@ def hard_labels(
     rows = problem.rows.block.centred(slice(0, len(X)))
     frames = flats_plus_plus(rows, n_subspaces, dim, n_starts, rng, affine=affine, weights=weights)
     found = alternate(problem, frames, COARSE)
-    return [np.asarray(one.labels) for one in _by_objective(found)]
+    return [np.asarray(one.labels) for one in found]
 
 
-def _by_objective(solutions: list[Solution]) -> list[Solution]:
-    return sorted(solutions, key=lambda one: one.objective)
+def ranked(solutions: list[Solution], problem: Problem) -> list[Solution]:
+    """Return solutions, the lowest objective first; of those that are tied the first one found."""
+    left, found = list(solutions), []
+    while left:
+        lowest = min(one.objective for one in left)
+        first = next(k for k, one in enumerate(left) if _tied(one.objective, lowest, problem))
+        found.append(left.pop(first))
+    return found
+
+
+def _tied(objective: float, lowest: float, problem: Problem) -> bool:
+    return objective <= lowest * (1.0 + TIE) + problem.rounding

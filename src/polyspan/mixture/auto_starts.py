@@ -24,6 +24,8 @@ from polyspan.mixture.starts import annealed, from_responsibilities, sampled, wi
 N_UNIONS = 4
 # Iterations of EM after which starts are compared, and how many of them then go on.
 COMPARED_AFTER, COMPARED_TOL, FINALISTS = 15, 1e-4, 2
+# Starts whose log-likelihood differs by less for each entry have met: the first of them goes on.
+TIE = 1e-6
 # Starts of k-means.
 KMEANS_STARTS = 5
 
@@ -39,7 +41,7 @@ def best_starts(
     dim, dims = single.bases.shape[2], problem.samples.dims
     most = max(MOST_ENTRIES // problem.values.shape[1], ROWS_PER_COLUMN * n * (dim + 1))
     samples, shrinkage = sampled(problem, single, shrinkage, most, rng)
-    found = [
+    starts = [
         annealed(samples, single, n, shrinkage, rng, dims=dims, steps=steps, hottest=hottest)
         for _ in range(n_init)
     ]
@@ -51,14 +53,19 @@ def best_starts(
         start = from_responsibilities(samples, single, members, shrinkage)
         if dims is not None:
             start = truncate(start, dims, problem.rule, match_dims(start, dims))
-        found.append(start)
+        starts.append(start)
     samples = replace(samples, dims=dims)
     runs = [
         run_em(samples, start, shrinkage, max_iter=COMPARED_AFTER, tol=COMPARED_TOL)
-        for start in found
+        for start in starts
     ]
-    order = np.argsort([-run.value for run in runs], kind="stable")
-    return [runs[k].gaussians for k in order[:FINALISTS]]
+    tie = TIE * samples.n_entries
+    found, left = [], runs
+    while left and len(found) < FINALISTS:
+        highest = max(run.value for run in left)
+        found.append(next(run for run in left if run.value >= highest - tie).gaussians)
+        left = [run for run in left if run.value < highest - tie]
+    return found
 
 
 def candidate_labels(
