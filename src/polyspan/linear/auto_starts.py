@@ -184,8 +184,8 @@ def ranked(solutions: list[Solution], problem: Problem) -> list[Solution]:
     left, found = list(solutions), []
     while left:
         lowest = min(one.objective for one in left)
-        first = next(k for k, one in enumerate(left) if _tied(one.objective, lowest, problem))
-        found.append(left.pop(first))
+        tied = (k for k, one in enumerate(left) if _tied(one.objective, lowest, problem))
+        found.append(left.pop(next(tied, 0)))
     return found
 
 

@@ -123,7 +123,7 @@ def plan_of(
     largest, dims = dims_of(n_subspaces, subspace_dim)
     given = not isinstance(init, str)
     seeded = 0
-    if not given and init == "auto" and seeds_suit(rules):
+    if not given and init == "auto" and n_subspaces > 1 and seeds_suit(rules):
         seeded, n_init = (N_SEEDED if n_init == "auto" else int(n_init)), 1
     annealed = not given and init in ("auto", "anneal")
     if given and n_init not in ("auto", 1):

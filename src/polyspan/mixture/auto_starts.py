@@ -60,7 +60,8 @@ def best_starts(
         for start in starts
     ]
     tie = TIE * samples.n_entries
-    found, left = [], runs
+    found: list[Gaussians] = []
+    left = runs
     while left and len(found) < FINALISTS:
         highest = max(run.value for run in left)
         found.append(next(run for run in left if run.value >= highest - tie).gaussians)
