@@ -38,8 +38,8 @@ class MiCUSaL(ClusterMixin, LinearUnion):  # type: ignore[misc]
         plain residuals also with `residual="loo"`.
     lam : float or "auto", default="auto"
         Weight λ of the data against the closeness of the subspaces; `float("inf")` for
-        K-subspaces. "auto" is 4 over the (weighted) mean squared norm of the centred samples, and
-        with missing entries over the mean of m/|Ω| times that of the observed ones.
+        K-subspaces. "auto" is 4 over the (weighted) mean squared norm of the centred samples. Of a
+        sample with missing entries the norm is scaled up by the share of those observed.
     init : {"auto", "anneal", "random"} or array of shape (n_subspaces, n_features, \
             subspace_dim), default="auto"
         "anneal" starts from random bases and cools soft memberships until they are hard, which is

@@ -64,7 +64,8 @@ def best_starts(
     left = runs
     while left and len(found) < FINALISTS:
         highest = max(run.value for run in left)
-        found.append(next(run for run in left if run.value >= highest - tie).gaussians)
+        tied = (run.gaussians for run in left if run.value >= highest - tie)
+        found.append(next(tied, left[0].gaussians))
         left = [run for run in left if run.value < highest - tie]
     return found
 
