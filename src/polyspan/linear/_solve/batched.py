@@ -30,7 +30,8 @@ from polyspan.base.arrays import (
     zeros,
 )
 from polyspan.data.rows import ArrayRows
-from polyspan.geometry.bases import Dims
+from polyspan.geometry.bases import Dims, orthonormal_rows
+from polyspan.geometry.distances import closeness_of_gram
 from polyspan.linear._solve.annealing import POOLED_STEPS
 from polyspan.linear._solve.observation import CompleteBlock, energies
 from polyspan.linear._solve.problem import Problem
@@ -125,6 +126,14 @@ class Batch:
         """
         xp = namespace(frames)
         P, R, L, c, m = frames.shape
+        weights = ObjectiveWeights.of(self.lam)
+        if not self.affine and weights.closeness and L > 1:
+            # `power_step` in the layout of rows, where frames side by side need no copy: of small
+            # problems that is a tenth of the time.
+            wide = xp.reshape(frames, (P * R, L * c, m))
+            gradient = (weights.closeness * (wide @ wide.mT)) @ wide
+            gradient = gradient + weights.fit * xp.reshape(products, wide.shape)
+            return orthonormal_rows(xp.reshape(gradient, frames.shape), self.dims)
         products = xp.reshape(products, (P * R, L, c, m))
         if not self.affine:
             gathered = Sums(counts=None, energy=None, products=products.mT)
@@ -137,7 +146,6 @@ class Batch:
                 products=products[..., :-1, :].mT,
                 totals=products[..., -1, :],
             )
-        weights = ObjectiveWeights.of(self.lam)
         stepped = self._shape(R).step(_runs_as_columns(frames), gathered, weights)
         return xp.reshape(stepped.mT, frames.shape)
 
@@ -161,7 +169,12 @@ class Batch:
         """Return F1 of every run from its squared residuals, (P, R)."""
         if math.isinf(self.lam):
             return residual
-        near = self._shape(frames.shape[1]).closeness(_runs_as_columns(frames))
+        P, R, L, c, m = frames.shape
+        if self.affine:
+            near = self._shape(R).closeness(_runs_as_columns(frames))
+        else:
+            wide = namespace(frames).reshape(frames, (P * R, L * c, m))
+            near = closeness_of_gram(wide @ wide.mT, L, self.dims)
         return namespace(residual).reshape(near, residual.shape) + self.lam * residual
 
     def rounding(self) -> np.ndarray:
