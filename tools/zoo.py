@@ -105,6 +105,10 @@ def more() -> Iterator[tuple[str, Callable[[], Example]]]:
     yield "mixture of groups", grouped
     yield "mixture of all", partial(grouped, outliers=0.1, noise="shared", subspace_dim=(1, 2))
     yield "mixture of any dimension", partial(weighted, SubspaceMixture, subspace_dim="auto")
+    yield (
+        "mixture of chosen sizes",
+        partial(weighted, SubspaceMixture, n_subspaces=(1, 2), subspace_dim="auto"),
+    )
     yield "mixture of given noise", partial(fitted, SubspaceMixture, noise=0.01, closeness=0.0)
     yield "detector of units", partial(fitted, SubspaceOutlierDetector, standardize=True)
     yield "detector of a frame", partial(of_frame, SubspaceOutlierDetector)

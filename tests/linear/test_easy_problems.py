@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from dask.array import from_array
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from polyspan import MiCUSaL, RobustMiCUSaL, SubspaceMixture
@@ -81,6 +83,26 @@ def test_the_defaults_find_the_truth(name, seed):
         X = mask_entries(X, 0.2, random_state=seed)
     found = model.set_params(random_state=seed).fit(X)
     assert clustering_error(labels, found.labels_) <= tolerance
+
+
+IN_MEMORY_OR_NOT = [name for name, (_, model, _) in PROBLEMS.items() if type(model) is MiCUSaL]
+
+
+@pytest.mark.parametrize("name", [*IN_MEMORY_OR_NOT, "a fifth missing"])
+def test_arrays_files_and_dask_arrays_give_the_same_optimum(name, tmp_path):
+    make, model, _ = PROBLEMS[name]
+    X, _ = make(0)
+    if name == "a fifth missing":
+        X = mask_entries(X, 0.2, random_state=0)
+    model = clone(model).set_params(random_state=0)
+    here = model.fit(X)
+    objective, found = here.objective_, here.labels_
+    np.save(tmp_path / "X.npy", X)
+    file = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for elsewhere in (file, from_array(X, chunks=(len(X) // 3, -1))):
+        fitted = clone(model).fit(elsewhere)
+        assert fitted.objective_ == pytest.approx(objective, rel=1e-5)
+        assert clustering_error(found, np.asarray(fitted.labels_)) == 0
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])

@@ -276,3 +276,17 @@ def test_numbers_that_read_the_same_are_not_repeated():
     wide = MiCUSaL(2, 2, random_state=0).fit(X)
     wide.bases_ = np.eye(16)[[[0, 1], [2, 3]]].swapaxes(1, 2)
     assert "are nearest: their angles are 90°." in words(wide.summary())
+
+
+def test_a_mean_that_may_be_chance_is_named():
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((6, 4)))[0]
+    lines = [rng.standard_normal((80, 2)) @ basis[:, k : k + 2].T for k in (0, 2)]
+    X = np.concatenate(lines) + 0.01 * rng.standard_normal((160, 6))
+    model = MiCUSaL(2, 2, random_state=0)
+    for shift, hint in ((0.0, True), (1.0, False)):
+        model.fit(X + shift)
+        for summary in (model.summary(), model.summary(X + shift)):
+            assert ("center=False" in summary.sentences[-1]) == hint
+    unscaled = model.set_params(lam=4.0).fit(X)  # says nothing about the norm of samples
+    assert "center=False" not in " ".join(unscaled.summary().sentences)

@@ -78,6 +78,9 @@ class Preset:
             tol=1e-4,
             random_state=rng,
         )
+        model._noise_floor = (
+            False  # a camera's numbers are rounded, but averages of patches are not
+        )
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             return model.fit(patches)
 

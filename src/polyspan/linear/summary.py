@@ -15,6 +15,9 @@ from polyspan.summaries import Summary, counted, listed
 if TYPE_CHECKING:
     from polyspan.linear.prediction import UnionPrediction
 
+# A mean whose squared norm is below so many times its expectation may be chance.
+CHANCE = 4.0
+
 
 def summary(self: UnionPrediction, X: Any = None) -> Summary:
     """Return in words and as a table what was learned, and what is unsure.
@@ -172,9 +175,28 @@ def _next(model: Any, sizes: np.ndarray, portrait: Portrait | None) -> str:
     if portrait is None and not streamed and not sizes.all():
         empty = first_ten(np.flatnonzero(sizes == 0))
         return f"Subspaces without samples: {empty}; n_subspaces may be too large."
+    centring = _centring(model, int(sizes.sum()))
     if portrait is None:
-        return "With summary(X) it also says how well samples fit, and which are unsure."
+        more = "With summary(X) it also says how well samples fit, and which are unsure."
+        return f"{more} {centring}".strip()
     if portrait.n_left_out:
         left_out = counted(portrait.n_left_out, "sample")
         return f"{left_out} with too few observed entries cannot be judged."
-    return ""
+    return centring
+
+
+def _centring(model: Any, n_samples: int) -> str:
+    """Say that the mean may be left alone, where it is as small as that of draws around 0.
+
+    The mean of N such draws has the squared norm ‖x‖²/N on average. The mean ‖x‖² is 4/λ.
+    """
+    linear = hasattr(model, "lam_") and hasattr(model, "mean_") and not hasattr(model, "anchors_")
+    if not linear or model.lam != "auto" or not model.lam_:
+        return ""
+    size = float(np.sum(to_numpy(model.mean_).astype(np.float64) ** 2)) * n_samples
+    if not 0 < size < CHANCE * 4.0 / model.lam_:
+        return ""
+    return (
+        "If the subspaces go through the origin, set center=False: the mean of the samples is as "
+        "small as chance makes it."
+    )

@@ -14,9 +14,10 @@ from polyspan.base.arrays import moved_to, namespace, one_hot, one_openmp_thread
 from polyspan.base.private_sklearn import plain_settings
 from polyspan.linear import MiCUSaL
 from polyspan.linear.auto_starts import MOST_ENTRIES, ROWS_PER_COLUMN, hard_labels
-from polyspan.mixture._solve.em import run_em
+from polyspan.mixture._solve.em import Samples, Solution, run_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage, match_dims, truncate
+from polyspan.mixture.dimensions import few_rows
 from polyspan.mixture.problem import Problem
 from polyspan.mixture.starts import annealed, from_responsibilities, sampled, without_empty
 
@@ -59,6 +60,7 @@ def best_starts(
         run_em(samples, start, shrinkage, max_iter=COMPARED_AFTER, tol=COMPARED_TOL)
         for start in starts
     ]
+    runs = with_enough_rows(runs, samples)
     tie = TIE * samples.n_entries
     found: list[Gaussians] = []
     left = runs
@@ -70,22 +72,38 @@ def best_starts(
     return found
 
 
+def with_enough_rows(runs: list[Solution], samples: Samples) -> list[Solution]:
+    """Return the runs in which every subspace has enough rows for its dimension, or all.
+
+    A subspace with as many rows as directions fits them without error: its likelihood says nothing.
+    """
+    return [run for run in runs if not has_few_rows(run.gaussians, samples)] or runs
+
+
+def has_few_rows(found: Gaussians, samples: Samples) -> bool:
+    """Tell whether a subspace has too few rows to be learned."""
+    dims = samples.dims or (found.bases.shape[2],) * found.means.shape[0]
+    shares = np.exp(to_numpy(found.log_weights).astype(np.float64))
+    return any(map(few_rows, shares * samples.row_weights.total(samples.values.shape[0]), dims))
+
+
 def candidate_labels(
-    X: np.ndarray, n: int, dim: int, affine: bool, weights: Any, rng: np.random.RandomState
-) -> list[np.ndarray]:
+    X: np.ndarray, n: int, dim: int, affine: bool, weights: Any, rng: np.random.RandomState, *,
+    n_unions: int = N_UNIONS, close: bool = True,
+) -> list[np.ndarray]:  # fmt: skip
     """Return labels of hard unions through the mean, of affine ones, and of k-means."""
     weights = None if weights is None else to_numpy(weights).astype(np.float64)
     found: list[np.ndarray] = []
     if dim and n * dim <= len(X):
-        found += hard_labels(X, n, dim, N_UNIONS, rng, weights=weights)
-        # Of close subspaces: the labels of annealed ones.
+        found += hard_labels(X, n, dim, n_unions, rng, weights=weights)
+    if dim and n * dim <= len(X) and close:  # the labels of annealed subspaces
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             union = MiCUSaL(n, dim, center=False, random_state=rng)
             found.append(union.fit(X, sample_weight=weights).labels_)
     if affine and n * (dim + 1) <= len(X):
-        found += hard_labels(X, n, dim, N_UNIONS, rng, affine=True, weights=weights)
-    if affine and n <= len(X):
+        found += hard_labels(X, n, dim, n_unions, rng, affine=True, weights=weights)
+    if (affine or not found) and n <= len(X):
         kmeans = KMeans(n, n_init=KMEANS_STARTS, random_state=rng)
         # With several threads k-means sums in the order in which they end. Fewer distinct rows
         # than clusters are no reason to warn here.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from polyspan.base.arrays import Array, moved_to, namespace, to_numpy
 from polyspan.base.checks import check_scale, first_ten, warn_user
 from polyspan.data.weights import check_weights
 from polyspan.mixture._solve.gaussians import ExtendedGaussians, Gaussians
-from polyspan.mixture.dimensions import check_dims, choose_dims
+from polyspan.mixture.dimensions import Sizes, check_sizes
 from polyspan.mixture.fitted import gaussians_of
 from polyspan.mixture.problem import Problem
+from polyspan.mixture.sizes import choose_sizes
 
 if TYPE_CHECKING:
     from polyspan.mixture.mixture import SubspaceMixture
@@ -24,13 +25,18 @@ class FitCase:
     """Data and options of one fit."""
 
     problem: Problem
+    n_subspaces: int
     dim: int
     """The largest dimension."""
     labels: Array | None
     """Labels to start from, of the samples that count."""
+    start: Gaussians | None
+    """Where sizes were chosen: the mixture of these sizes."""
     groups: np.ndarray | None
     """Number of the noise group of every sample, those of weight 0 included."""
     group_labels: np.ndarray | None
+    candidates: dict[str, np.ndarray] | None
+    """Table of the sizes that were compared."""
 
     @classmethod
     def of(
@@ -41,32 +47,36 @@ class FitCase:
         noise_groups: Any,
         rng: np.random.RandomState,
     ) -> FitCase:
-        """Check the options against the data, and leave samples of weight 0 out."""
-        dims: int | tuple[int, ...]
-        if isinstance(model.subspace_dim, str):
-            dims = choose_dims(model, X, sample_weight, noise_groups, rng)
-        else:
-            dims = check_dims(model.subspace_dim, model.n_subspaces, X.shape[1])
+        """Check the options against the data, leave samples of weight 0 out, choose the sizes."""
+        sizes = check_sizes(model.n_subspaces, model.subspace_dim, X)
         weights = check_weights(sample_weight, X)
         kept = np.ones(X.shape[0], dtype=bool) if weights is None else to_numpy(weights) != 0
         group_labels, groups = check_noise_groups(noise_groups, model.noise, kept)
-        labels = check_start_labels(model.init, model.n_subspaces, kept, X)
+        least = len(sizes) if isinstance(sizes, tuple) else sizes.least
+        known = isinstance(sizes, tuple) or sizes.least == sizes.most
+        labels = check_start_labels(model.init, least if known else None, kept, X)
         if labels is not None and model.n_init != 1:
             warn_user(f"init has labels: n_init={model.n_init} is not used", RuntimeWarning)
         if weights is not None and not kept.all():
             xp = namespace(X)
             rows = xp.nonzero(weights)[0]
             X, weights = xp.take(X, rows, axis=0), xp.take(weights, rows)
-        _check_sizes(model.n_subspaces, X.shape[0])
+        _check_sizes(least, X.shape[0])
         check_scale(X)
         used = None if groups is None else groups[kept]
-        problem = Problem.of(
-            X, model.noise, affine=model.affine, center=model.affine or model.center,
-            weights=weights, outliers=model.outliers, groups=used,
-        )  # fmt: skip
-        most = dims if isinstance(dims, int) else max(dims)
-        problem = problem.with_dims(None if isinstance(dims, int) else dims)
-        return cls(problem, most, labels, groups, group_labels)
+        problem = Problem.of_model(model, X, weights=weights, groups=used)
+        start = candidates = None
+        if isinstance(sizes, Sizes) and model._goes_on:
+            dims = tuple(int(dim) for dim in model.subspace_dims_)
+        elif isinstance(sizes, Sizes):
+            given: Any = {"weights": weights, "groups": used, "labels": labels}
+            dims, start, candidates = choose_sizes(model, X, sizes, rng, **given)
+            moved = problem.mean if model.affine else 0.0
+            start = replace(start, means=start.means - moved)
+        else:
+            dims = sizes
+        problem = problem.with_dims(None if len(set(dims)) == 1 else dims)
+        return cls(problem, len(dims), max(dims), labels, start, groups, group_labels, candidates)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that follow from the data."""
@@ -75,6 +85,8 @@ class FitCase:
             found["outlier_ranges_"] = namespace(self.problem.values).exp(self.problem.log_ranges)
         if self.group_labels is not None:
             found["noise_groups_"] = self.group_labels
+        if self.candidates is not None:
+            found["candidates_"] = self.candidates
         return found
 
 
@@ -86,7 +98,9 @@ def _check_sizes(n_subspaces: int, n_samples: int) -> None:
         )
 
 
-def check_start_labels(init: Any, n_subspaces: int, kept: np.ndarray, like: Array) -> Array | None:
+def check_start_labels(
+    init: Any, n_subspaces: int | None, kept: np.ndarray, like: Array
+) -> Array | None:
     """Return the labels of the samples that count, as an array like X; None without labels.
 
     Parameters
@@ -97,6 +111,8 @@ def check_start_labels(init: Any, n_subspaces: int, kept: np.ndarray, like: Arra
     """
     if isinstance(init, str):
         return None
+    if n_subspaces is None:
+        raise ValueError("init has labels, which are for one number of subspaces: give n_subspaces")
     labels = np.asarray(to_numpy(init))
     if labels.shape != kept.shape:
         raise ValueError(
@@ -188,14 +204,15 @@ def _names(given: np.ndarray) -> np.ndarray:
     return found
 
 
-def previous_gaussians(model: Any, problem: Problem, single: Gaussians) -> Gaussians:
+def previous_gaussians(model: Any, case: FitCase, single: Gaussians) -> Gaussians:
     """Return the result of the previous fit, relative to the mean of these samples.
 
     `single` says what is learned besides Gaussians; a level of it that the previous fit does not
     have starts there.
     """
+    problem = case.problem
     mean, rule, dims = problem.mean, problem.rule, problem.samples.dims
-    shape = (model.n_subspaces, mean.shape[0], single.bases.shape[2])
+    shape = (case.n_subspaces, mean.shape[0], single.bases.shape[2])
     same = model.bases_.shape == shape
     if not same or (dims is not None and tuple(model.subspace_dims_) != dims):
         raise ValueError(

@@ -19,7 +19,9 @@ from polyspan.mixture._solve.gaussians import (
 from polyspan.mixture.problem import uniform_density
 
 #: Fitted attributes of options, which a fit without them does not have.
-LEARNED_BESIDES = ("outlier_weight_", "outlier_ranges_", "noise_factors_", "noise_groups_")
+LEARNED_BESIDES = (
+    "outlier_weight_", "outlier_ranges_", "noise_factors_", "noise_groups_", "candidates_",
+)  # fmt: skip
 
 
 def gaussians_of(model: Any) -> Gaussians:

@@ -19,7 +19,7 @@ from polyspan.linear.options import CONSTRAINTS
 from polyspan.mixture._solve.em import run_em
 from polyspan.mixture._solve.gaussians import Gaussians
 from polyspan.mixture._solve.noise import Shrinkage
-from polyspan.mixture.auto_starts import FINALISTS, best_starts
+from polyspan.mixture.auto_starts import FINALISTS, best_starts, with_enough_rows
 from polyspan.mixture.fit_case import FitCase, previous_gaussians
 from polyspan.mixture.fitted import LEARNED_BESIDES, by_noise_group, fitted_attributes
 from polyspan.mixture.prediction import MixturePrediction
@@ -45,13 +45,14 @@ class SubspaceMixture(MixturePrediction):
 
     Parameters
     ----------
-    n_subspaces : int, default=3
-        Number L of subspaces.
+    n_subspaces : int, pair of int or "auto", default=3
+        Number L of subspaces. A pair (least, most) is chosen from by BIC; "auto" is (1, 10). See
+        `candidates_`.
     subspace_dim : int, sequence of int or "auto", default=1
         Dimension s of each, from 0 (round Gaussians) to n_features - 1 (any covariance). A sequence
         has one dimension for every subspace, and the annealed start finds which samples each suits.
-        "auto" hides a tenth of the observed entries and chooses the dimensions, first a common one
-        and then one for every subspace, that predict these entries best; see `subspace_dims_`.
+        "auto" chooses by BIC: first a common one, then one for every subspace; see
+        `subspace_dims_` and `candidates_`.
     closeness : float, default=1.0
         Strength κ ≥ 0 of the shrinkage, in samples. 0 is maximum likelihood; a large value makes
         all covariances equal.
@@ -114,6 +115,10 @@ class SubspaceMixture(MixturePrediction):
         Sides of the box in which outliers are uniform; only with `outliers`.
     mean_ : ndarray of shape (n_features,)
         Mean of the observed entries (zero without `affine` and `center`).
+    candidates_ : dict of ndarray
+        The sizes that were compared, each with its `n_subspaces`, `subspace_dims`,
+        `log_likelihood`, `n_parameters` and `bic`, as columns of a table; only where a size is
+        chosen. The `bic` is infinite where a subspace has too few rows.
     labels_ : ndarray of shape (n_samples,)
         The most probable subspace of every training sample.
     log_likelihood_ : float
@@ -161,11 +166,12 @@ class SubspaceMixture(MixturePrediction):
     True
     """
 
+    # Whether noise is at least as large as the steps in which columns were written down.
+    _noise_floor = True
+
     _parameter_constraints = {  # noqa: RUF012 - scikit-learn reads it from the class
-        **{
-            name: CONSTRAINTS[name]
-            for name in ("n_subspaces", "center", "max_iter", "tol", "random_state")
-        },
+        **{name: CONSTRAINTS[name] for name in ("center", "max_iter", "tol", "random_state")},
+        "n_subspaces": [*CONSTRAINTS["n_subspaces"], StrOptions({"auto"}), tuple, list],
         "subspace_dim": [*CONSTRAINTS["subspace_dim"], StrOptions({"auto"}), "array-like"],
         "closeness": [Interval(Real, 0, None, closed="left")],
         "affine": ["boolean"],
@@ -180,7 +186,7 @@ class SubspaceMixture(MixturePrediction):
 
     def __init__(
         self,
-        n_subspaces: int = 3,
+        n_subspaces: Any = 3,
         subspace_dim: Any = 1,
         *,
         closeness: float = 1.0,
@@ -245,11 +251,11 @@ class SubspaceMixture(MixturePrediction):
         keep_without_weight(self, sample_weight)
         problem = case.problem
         mean = problem.mean
-        n_starts = 1 if case.labels is not None else self.n_init
-        n_starts = FINALISTS if self._compares_starts else n_starts
+        one = case.labels is not None or case.start is not None
+        n_starts = 1 if one else FINALISTS if self._compares_starts(case) else self.n_init
         progress = FitProgress(self, X, y, n_starts, self.max_iter)
         n, m = problem.values.shape
-        with limit_threads(pass_work(n, m, self.n_subspaces * (case.dim + 1))):
+        with limit_threads(pass_work(n, m, case.n_subspaces * (case.dim + 1))):
             pooled, single = fit_pooled(problem, case.dim, rng)
             if self.outliers is not False:
                 single = with_outliers(single, self.outliers)
@@ -266,6 +272,7 @@ class SubspaceMixture(MixturePrediction):
                     )
                 )  # fmt: skip
                 progress.end_start(k)
+        runs = with_enough_rows(runs, problem.samples)
         best = max(runs, key=lambda run: run.value)
         for name in LEARNED_BESIDES:  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -313,10 +320,13 @@ class SubspaceMixture(MixturePrediction):
         return self.fit(X, y, sample_weight=sample_weight, noise_groups=noise_groups).labels_
 
     @property
-    def _compares_starts(self) -> bool:
-        if self.n_subspaces == 1 or (self.warm_start and hasattr(self, "bases_")):
-            return False
-        return isinstance(self.init, str) and self.init == "auto"
+    def _goes_on(self) -> bool:
+        """Whether `fit` starts from the result of an earlier fit."""
+        return bool(self.warm_start) and hasattr(self, "bases_")
+
+    def _compares_starts(self, case: FitCase) -> bool:
+        auto = isinstance(self.init, str) and self.init == "auto"
+        return auto and case.n_subspaces > 1 and case.start is None and not self._goes_on
 
     def _starts(
         self,
@@ -325,24 +335,23 @@ class SubspaceMixture(MixturePrediction):
         shrinkage: Shrinkage,
         rng: np.random.RandomState,
     ) -> Iterator[Gaussians]:
-        """Yield the starts of EM: with `warm_start` or labels one, else `n_init`."""
-        if self.warm_start and hasattr(self, "bases_"):
-            yield previous_gaussians(self, case.problem, single)
-            return
-        if case.labels is not None and self.n_subspaces > 1:
-            yield start_from_labels(case.problem, single, case.labels, self.n_subspaces, shrinkage)
-            return
-        if self._compares_starts:
-            yield from best_starts(
-                case.problem, single, self.n_subspaces, shrinkage, rng, steps=self.anneal_steps,
-                hottest=float(self.anneal_start), n_init=self.n_init,
-            )  # fmt: skip
-            return
-        for _ in range(1 if case.labels is not None else self.n_init):
-            if self.n_subspaces == 1:
-                yield single
-                continue
-            yield annealed_start(
-                case.problem, single, self.n_subspaces, shrinkage, rng, steps=self.anneal_steps,
-                hottest=float(self.anneal_start),
-            )  # fmt: skip
+        """Yield the starts of EM: of known labels or components one, else `n_init`."""
+        n = case.n_subspaces
+        given: dict[str, Any] = {"steps": self.anneal_steps, "hottest": float(self.anneal_start)}
+        if self._goes_on:
+            yield previous_gaussians(self, case, single)
+        elif case.start is not None:
+            yield case.start
+        elif case.labels is not None and n > 1:
+            yield start_from_labels(case.problem, single, case.labels, n, shrinkage)
+        elif self._compares_starts(case):
+            given["n_init"] = self.n_init
+            yield from best_starts(case.problem, single, n, shrinkage, rng, **given)
+        else:
+            for _ in range(1 if case.labels is not None else self.n_init):
+                one = n == 1
+                yield (
+                    single
+                    if one
+                    else annealed_start(case.problem, single, n, shrinkage, rng, **given)
+                )

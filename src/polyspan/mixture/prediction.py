@@ -28,6 +28,7 @@ from polyspan.mixture._solve.gaussians import Posterior, per_row, soft_assign
 from polyspan.mixture.fitted import coordinates, outlier_logs
 from polyspan.mixture.fitted import gaussians_of as gaussians_of
 from polyspan.mixture.fitted import posterior_means as posterior_means
+from polyspan.mixture.problem import free_parameters
 
 
 def has_outliers(model: MixturePrediction) -> bool:
@@ -243,13 +244,9 @@ class MixturePrediction(UnionPrediction):
             The number of free parameters times log(n_samples), minus twice the log-likelihood.
         """
         scores = self.score_samples(X)
-        n_subspaces, m, _ = self.bases_.shape
-        noise = {"subspace": n_subspaces, "shared": 1}.get(self.noise, 0)
-        noise += len(getattr(self, "noise_factors_", [0])) - 1
-        means = n_subspaces * m if self.affine else m * self.center
-        spans = sum(int(m * s - s * (s - 1) // 2) for s in self.subspace_dims_)
-        share = int(self.outliers is True)
-        free = n_subspaces - 1 + means + spans + noise + share
+        dims = [int(dim) for dim in self.subspace_dims_]
+        n_groups = len(getattr(self, "noise_factors_", [0]))
+        free = free_parameters(self, dims, self.bases_.shape[1], n_groups)
         return float(-2.0 * float(float64_sum(scores)) + free * np.log(scores.shape[0]))
 
     @as_samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from polyspan.base.arrays import (
     float64_sum,
     keep_freed_memory,
     namespace,
+    to_numpy,
     zeros,
 )
 from polyspan.base.checks import check_columns_observed
@@ -26,6 +28,11 @@ from polyspan.mixture._solve.noise import NoiseRule
 DENSE_FEATURES = 512
 # Noise variances are kept above this fraction of the mean variance: below it they are rounding.
 LEAST_NOISE = 1e-6
+# Gaps between values below this fraction of their range are rounding; of the others this quantile
+# is the step in which a column was written down.
+ROUNDING_GAP, STEP_QUANTILE = 1e-9, 0.05
+# The step is found from about so many rows.
+RESOLUTION_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,7 @@ class Problem:
         weights: Array | None = None,
         outliers: bool | float = False,
         groups: np.ndarray | None = None,
+        rounded: bool = False,
     ) -> Problem:
         """Prepare data with NaN where missing; `masked` treats complete data as incomplete.
 
@@ -69,6 +77,8 @@ class Problem:
             Whether there is a uniform component. True: its share is learned.
         groups : array of int of shape (n_samples,) or None
             Number of the noise group of every sample.
+        rounded : bool
+            Whether the noise is no smaller than the steps in which columns were written down.
         """
         keep_freed_memory()
         xp = namespace(X)
@@ -81,6 +91,9 @@ class Problem:
             values, observed = X - mean, None
         row_weights, log_ranges = RowWeights(weights), None
         rule = noise_rule(noise, values, observed, row_weights)
+        if rounded and rule.kind != "fixed":
+            floor = max(rule.floor, rounding_variance(values, observed))
+            rule = replace(rule, floor=floor)
         if outliers is not False:
             log_ranges = xp.log(feature_ranges(values, observed))
             uniform = uniform_density(log_ranges, values, observed)
@@ -89,6 +102,16 @@ class Problem:
             values, observed, affine=affine, rule=rule, row_weights=row_weights, groups=groups
         )
         return cls(values, observed, mean, affine, rule, samples, row_weights, log_ranges, groups)
+
+    @classmethod
+    def of_model(
+        cls, model: Any, X: Array, *, weights: Array | None, groups: np.ndarray | None
+    ) -> Problem:
+        """Prepare data with the options of a `SubspaceMixture`."""
+        return cls.of(
+            X, model.noise, affine=model.affine, center=model.affine or model.center,
+            weights=weights, outliers=model.outliers, groups=groups, rounded=model._noise_floor,
+        )  # fmt: skip
 
     def with_dims(self, dims: tuple[int, ...] | None) -> Problem:
         """Return the problem of subspaces with these dimensions; None: all are equal."""
@@ -109,6 +132,40 @@ def noise_rule(
     if isinstance(noise, str):
         return NoiseRule(noise, floor)
     return NoiseRule("fixed", floor, float(noise) ** 2)
+
+
+def rounding_variance(values: Array, observed: Array | None) -> float:
+    """Return the mean variance δ²/12 of rounding to the steps δ in which columns were written down.
+
+    δ is the 5 % quantile of the gaps between distinct observed values, and 0 where no two rows
+    agree; gaps below 1e-9 of the range are rounding of the computer. A column of two values has a
+    wide gap: of its own variance no more than a third, that of 0 and 1 equally often, is rounding.
+    """
+    most = slice(None, None, 1 + values.shape[0] // RESOLUTION_ROWS)
+    X = to_numpy(values[most, :]).astype(np.float64, copy=False)
+    if observed is not None:
+        X = np.where(to_numpy(observed[most, :]), X, np.nan)
+    found = []
+    for column in X.T:
+        column = np.sort(column[~np.isnan(column)])
+        gaps = np.diff(column)
+        wide = gaps[gaps > ROUNDING_GAP * (column[-1] - column[0])] if len(gaps) else gaps
+        repeats = 0 < len(wide) < len(gaps)
+        step = np.quantile(wide, STEP_QUANTILE) if repeats else 0.0
+        found.append(min(step * step / 12.0, column.var() / 3.0) if repeats else 0.0)
+    return float(np.mean(found))
+
+
+def free_parameters(model: Any, dims: Sequence[int], n_features: int, n_groups: int = 1) -> int:
+    """Return how many parameters a mixture with these dimensions has.
+
+    A subspace has a weight, a mean, s orthonormal directions and their variances; then the noise.
+    """
+    n, m = len(dims), n_features
+    means = n * m if model.affine else m * model.center
+    spans = sum(m * s - s * (s - 1) // 2 for s in dims)
+    noise = {"subspace": n, "shared": 1}.get(model.noise, 0) + n_groups - 1
+    return int(n - 1 + means + spans + noise + (model.outliers is True))
 
 
 def as_samples(

@@ -119,6 +119,20 @@ def _groups(one: Any, see: Shapes) -> None:
         see.same("length of noise_groups_", np.shape(one.noise_groups_), (see["groups"],))
 
 
+def _candidates(one: Any, see: Shapes) -> None:
+    """Sizes that a mixture was chosen from."""
+    table = vars(one).get("candidates_")
+    if table is None:
+        return
+    names = ("log_likelihood", "n_parameters", "bic", "n_subspaces", "subspace_dims")
+    see.same("columns of candidates_", tuple(table), names)
+    see.words("candidates_['subspace_dims']", table["subspace_dims"], "candidates")
+    for name in ("n_subspaces", "n_parameters"):
+        see.ints(f"candidates_[{name!r}]", table[name], "candidates")
+    for name in ("log_likelihood", "bic"):
+        see.floats(f"candidates_[{name!r}]", table[name], "candidates", finite=False)
+
+
 def _kernel_model(one: Any, see: Shapes) -> None:
     exact = type(one._union) is ExactUnion
     sizes = {} if exact and one._union.kernel is None else {"features": see["features"]}
@@ -216,6 +230,7 @@ OTHERS: dict[type, Sequence[Rule]] = {
         floats("variances_", "subspaces", "dim"),
         floats("outlier_ranges_", "features", optional=True),
         _groups,
+        _candidates,
     ),
     outliers.SubspaceOutlierDetector: (
         part("_columns", Columns, features="features", used=None),

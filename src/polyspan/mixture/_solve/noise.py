@@ -5,6 +5,7 @@ Where subspaces have dimensions of their own, also which component gets which.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -207,6 +208,35 @@ def match_dims(gaussians: Gaussians, dims: tuple[int, ...]) -> np.ndarray:
     ]
     components, slots = linear_sum_assignment(weights[:, None] * np.stack(columns, axis=1))
     return np.asarray(components[np.argsort(slots)])
+
+
+def likely_dims(
+    gaussians: Gaussians, rule: NoiseRule, n_samples: float, too_few: Callable[[float, int], bool]
+) -> tuple[int, ...]:
+    """Return the dimension of every component with the lowest Bayesian information criterion.
+
+    With n samples whose covariance has the eigenvalues λ_j, dimension d has the log-likelihood
+    -n/2 [Σ_{j≤d} log λ_j + (m-d) log σ² + Σ_{j>d} λ_j/σ²], up to a constant, and md - d(d-1)/2
+    parameters. σ² is the mean of the λ_j beyond d, or what the rule gives.
+    """
+    weights = np.exp(to_numpy(gaussians.log_weights).astype(np.float64))
+    variances, noise = _spectra(gaussians)
+    m, widest = gaussians.bases.shape[1:]
+    found = []
+    for weight, v, own in zip(weights, variances, noise, strict=True):
+        known = own if rule.kind == "subspace" else float(weights @ noise)
+        scores = []
+        for dim in range(widest + 1):
+            beyond = float(_noise_beyond(v[None], own, dim, m)[0])
+            level = max(beyond if rule.kind == "subspace" else known, rule.floor)
+            leading = np.maximum(v[:dim] + own, level)
+            value = np.log(leading).sum() + (m - dim) * (np.log(level) + beyond / level)
+            value += (np.maximum(v[:dim] + own, 1e-300) / leading).sum()
+            free = m * dim - dim * (dim - 1) // 2
+            few = dim > 0 and too_few(weight * n_samples, dim)
+            scores.append(np.inf if few else weight * n_samples * value + free * np.log(n_samples))
+        found.append(int(np.argmin(scores)))
+    return tuple(found)
 
 
 def truncate(
