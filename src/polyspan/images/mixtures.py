@@ -82,7 +82,9 @@ class Preset:
             False  # a camera's numbers are rounded, but averages of patches are not
         )
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            return model.fit(patches)
+            model.fit(patches)
+        del model._noise_floor
+        return model
 
 
 FAST = Preset(7, 2, 12, 32, 20000)
