@@ -28,7 +28,7 @@ def polyspan(*words, folder, **options):
     )
 
 
-@pytest.mark.parametrize(("first", "second"), [(".csv", ".parquet"), (".npz", ".npy")])
+@pytest.mark.parametrize(("first", "second"), [(".csv", ".parquet")])
 def test_learn_here_apply_there(shelf, tmp_path, first, second):
     words = ("-o", "l.csv", "-L", 2, "--save-model", "m.skops")
     done = polyspan("cluster", shelf / f"x{first}", *words, folder=tmp_path)

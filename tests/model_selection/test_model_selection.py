@@ -115,7 +115,7 @@ def test_choose_size_bad_input():
 
 def test_paper_setting():
     data = make_union_of_subspaces(random_state=0)
-    choice = choose_size(data.X, 7, 15, choose_lam=False, n_seeds=1, random_state=0)
+    choice = choose_size(data.X, 6, 14, choose_lam=False, n_seeds=1, random_state=0)
     assert (choice.n_subspaces, choice.subspace_dim) == (5, 13)
 
 

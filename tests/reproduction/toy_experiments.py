@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 from reproduction.registry import Experiment
 from reproduction.run.runner import run_experiments, trial_seed
 
-DRAWS = {"smoke": 2, "quick": 4, "standard": 8, "paper": 60}
+DRAWS = {"smoke": 2, "quick": 4, "standard": 8, "paper": 30}
 
 
 def trials(scale):
@@ -40,7 +40,7 @@ def compute(params, source):
 
 
 def slow(params, source):
-    # Long enough that a busy machine, too, kills a run ten times before it ends.
+    # Long enough that a busy machine, too, kills a run five times before it ends.
     time.sleep(0.1 + trial_seed("sleep", params["draw"]) / 2**32 * 0.2)
     return compute(params, source)
 
