@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from forging import models
@@ -72,6 +74,13 @@ def of_numbers(X: np.ndarray, **parameters: Any) -> Example:
     return Example(SubspaceImputer(random_state=0, **parameters).fit(X), X[:9])
 
 
+def standardised(*, wide: bool = False) -> Example:
+    """Return clusters of a table whose graphs contradict each other."""
+    X = scale(load_iris().data)
+    X = X @ np.eye(4, 60) if wide else X
+    return Example(SubspaceClustering(3, random_state=0).fit(X), X[:9])
+
+
 def single() -> Example:
     """Return a model that was fitted in single precision."""
     return Example(sized(MiCUSaL).fit(ROWS.astype(np.float32)), ROWS[:9].astype(np.float32))
@@ -112,6 +121,8 @@ def more() -> Iterator[tuple[str, Callable[[], Example]]]:
     yield "mixture of given noise", partial(fitted, SubspaceMixture, noise=0.01, closeness=0.0)
     yield "detector of units", partial(fitted, SubspaceOutlierDetector, standardize=True)
     yield "detector of a frame", partial(of_frame, SubspaceOutlierDetector)
+    yield "clusters of a mixture", standardised
+    yield "clusters of a mixture, wide", partial(standardised, wide=True)
     yield "clusters counted", partial(fitted, SubspaceClustering, n_clusters=None, max_clusters=4)
     yield (
         "clusters of all graphs",

@@ -125,7 +125,7 @@ def move_attributes(model: Any, like: Array) -> None:
     if is_numpy(like):
         return
     for name, value in list(vars(model).items()):
-        if name.endswith("_") and is_numpy(value):
+        if (name.endswith("_") or name == "_axes") and is_numpy(value):
             setattr(model, name, moved_to(value, like))
 
 

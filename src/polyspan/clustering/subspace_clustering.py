@@ -18,11 +18,12 @@ from polyspan.clustering.consensus import Member, agreement, cluster_graphs, mem
 from polyspan.clustering.coordinates import (
     Coordinates,
     beyond_chance,
+    in_range,
     move_attributes,
     scaled_samples,
     subspaces_of,
 )
-from polyspan.clustering.decision import Judge, Partition, best_rung, decide
+from polyspan.clustering.decision import MOSTLY, Judge, Partition, best_rung, decide
 from polyspan.clustering.exemplars import Exemplars, distinct_samples, extend, with_copies
 from polyspan.clustering.graphs import (
     EXTRA,
@@ -31,8 +32,9 @@ from polyspan.clustering.graphs import (
     member_graphs,
     most_members,
 )
-from polyspan.clustering.summary import UNSURE, complaints, summarise, verdict
-from polyspan.linear.linear_union import LinearUnion
+from polyspan.clustering.prediction import ClusterPrediction
+from polyspan.clustering.second_opinion import MIXTURE, NOT_HIGH, by_mixture, repeats
+from polyspan.clustering.summary import UNSURE, complaints, summarise, verdict, verdict_of_mixture
 from polyspan.linear.looking import noise_variance
 
 #: Up to this many samples dense graphs take part.
@@ -40,16 +42,21 @@ DENSE_SAMPLES = 3000
 #: Beyond this many samples that many of them, drawn at random, are clustered; others are predicted.
 MOST_SAMPLES = 50_000
 N_EXEMPLARS = 20_000
+#: No mixture is learned from fewer samples.
+LEAST_SAMPLES = 20
 MISSING_ADVICE = "fill them first, for example with polyspan.SubspaceImputer"
 
 
-class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
-    """Cluster samples that lie near a union of linear subspaces, and say how sure the result is.
+class SubspaceClustering(ClusterMixin, ClusterPrediction):  # type: ignore[misc]
+    """Cluster samples, and say how sure the result is.
 
     Several graphs are built from one thin singular value decomposition: some join samples with
     small angles between them, some join near neighbours. Each graph is clustered by its leading
     eigenvectors. The result is the consensus of all graphs, where a graph counts the more the
-    more clearly its spectrum separates. No labels and no tuning are needed.
+    more clearly its spectrum separates. Where most of this weight is against the consensus, as in
+    many standardised tables, angles say nothing, and a `SubspaceMixture` speaks instead: it finds
+    clusters that are apart in position, each with its own shape, sizes chosen by BIC. No labels
+    and no tuning are needed.
 
     Parameters
     ----------
@@ -76,15 +83,16 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
     n_clusters_ : int
         Number of clusters.
     confidence_ : ndarray of shape (n_samples,)
-        Weighted fraction of the graphs that agree with the label of a sample, from 0 to 1.
+        Weighted fraction of the graphs that agree with the label of a sample, from 0 to 1. Where a
+        mixture speaks, the probability of the label.
     certainty_ : float
         How sure the whole partition is, from 0 to 1: a score and not a probability. Above .8 nearly
         all labels of faces, digits and subspaces were right. On other tables labels were often
         wrong there too. Below .3 they say little.
     contradiction_ : float
-        How many of the graphs, by their weight, have other clusters than the result (an adjusted
-        Rand index below .3): a fraction. Above .7, `certainty_` is at most what is left. 0 where
-        no graph separates clearly.
+        How many of the graphs, by their weight, have other clusters than their consensus (an
+        adjusted Rand index below .3): a fraction. Above .7 a mixture speaks; of too few samples for
+        one, `certainty_` is at most what is left. 0 where no graph separates clearly.
     source_ : str
         Where the labels come from, in words.
     separates_ : bool
@@ -101,13 +109,17 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         `predict` follows `labels_`. Where it is low, so is `certainty_`.
     bases_ : ndarray of shape (n_clusters, n_features, max(subspace_dims_))
         Orthonormal bases. Columns beyond the dimension of a subspace are zero.
+    means_ : ndarray of shape (n_clusters, n_features)
+        Where a mixture speaks, the means of the clusters; else 0.
     mean_ : ndarray of shape (n_features,)
-        Zero: subspaces go through the origin.
+        Where a mixture speaks, the mean of the samples; else 0: subspaces go through the
+        origin.
     noise_variance_ : float
         Variance of the noise: the mean squared residual per remaining dimension.
     members_ : dict of arrays
         "graph" (names), "gap", "weight", each (n_graphs,), "labels" (n_graphs, n_samples), and
-        "values" (n_graphs, n_clusters + 1), the leading eigenvalues of each graph.
+        "values" (n_graphs, n_clusters + 1), the leading eigenvalues of each graph. Empty where a
+        mixture speaks.
     evidence_ : ndarray
         Evidence for 2, 3, … clusters, up to `max_clusters` or a third of the samples; only if
         `n_clusters` is None.
@@ -200,6 +212,7 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
             raise ValueError(f"n_clusters={self.n_clusters} is larger than n_samples={len(X)}")
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
+        self._forget()
         distinct, copies = distinct_samples(X)
         chosen = None
         if len(distinct) > MOST_SAMPLES:
@@ -211,7 +224,9 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         progress = FitProgress(self, X, y, 1, most)
         found = self._partition(part, coordinates, n_clusters, extra, progress)
         progress.end_start(0)
-        if chosen is None:
+        if self._mixture_speaks(part, found):
+            self._store_mixture(X, part, found, seed)
+        elif chosen is None:
             found = with_copies(found, copies)
             self._store(X, found, n_clusters)
         else:
@@ -220,7 +235,14 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         progress.end()
         self._warn(X, found.members)
         move_attributes(self, given)
+        if self._by_mixture:
+            move_attributes(self._mixture, given)
         return self
+
+    def _forget(self) -> None:
+        """Leave out what only some fits have."""
+        for name in ("_mixture", "_axes"):
+            self.__dict__.pop(name, None)
 
     def _warn(self, X: np.ndarray, members: list[Member]) -> None:
         if self.n_clusters is None and self.n_clusters_ == 1:
@@ -287,6 +309,33 @@ class SubspaceClustering(ClusterMixin, LinearUnion):  # type: ignore[misc]
         graphs = member_graphs(coordinates, n_clusters, dense=dense, extra=extra)
         members = cluster_graphs(graphs, n_clusters, coordinates.seed, monitor)
         return decide(members, Judge.of(coordinates, n_clusters), X, close=self.close_subspaces)
+
+    def _mixture_speaks(self, X: np.ndarray, graphs: Partition) -> bool:
+        """Tell whether the graphs contradict their own consensus, and a mixture can be learned."""
+        n, values = graphs.labels.max() + 1, np.asarray(X, dtype=np.float64)
+        safe = in_range(values) is values  # squares of the samples are numbers
+        return safe and graphs.contradiction > MOSTLY and len(X) >= max(LEAST_SAMPLES, 4 * n)
+
+    def _store_mixture(self, X: np.ndarray, part: np.ndarray, graphs: Partition, seed: int) -> None:
+        """Keep the clusters of a mixture that is learned from a part of the samples."""
+        most = min(self.max_clusters, len(part) // 4)
+        number = (1, most) if self.n_clusters is None else int(self.n_clusters)
+        second = by_mixture(part, number, seed)
+        self._mixture, self.mean_ = second.mixture, second.mean
+        self.n_clusters_, self.bases_ = second.n_clusters, second.mixture.bases_
+        if second.axes is not None:
+            self._axes, self.bases_ = second.axes, second.axes @ self.bases_
+        probabilities = self._mixture.predict_proba(self._in_mixture(X))
+        self.labels_ = np.argmax(probabilities, axis=1)
+        self.confidence_ = probabilities.max(axis=1)
+        self.noise_variance_ = float(self._mixture.weights_ @ self._mixture.noise_variances_)
+        self.agreement_, self.contradiction_ = 1.0, graphs.contradiction
+        stable = repeats(part, second, seed)
+        self.certainty_ = min(NOT_HIGH, max(stable, 0.0) * float(self.confidence_.mean()))
+        self.source_ = MIXTURE
+        self.members_ = members_table([], self.labels_, self.n_clusters_)
+        self.subspace_dim_ = int(np.median(self.subspace_dims_))
+        self.verdict_ = verdict_of_mixture(self.certainty_, stable, self.contradiction_)
 
     def _subspaces(self, X: np.ndarray, labels: np.ndarray, n_clusters: int) -> dict[str, Any]:
         """Return the attributes that predictions need."""

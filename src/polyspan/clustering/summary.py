@@ -92,6 +92,15 @@ def verdict(
     return f"{NO_SUBSPACES} {numbers}"
 
 
+def verdict_of_mixture(certainty: float, stable: float, contradiction: float) -> str:
+    """Return one sentence on clusters of the mixture, with the numbers behind it."""
+    return (
+        f"graphs with {contradiction:.0%} of the weight contradict their consensus, so a mixture "
+        f"of affine subspaces speaks (certainty {certainty:.2f} of 1; with a fifth of the samples "
+        f"left out it repeats its clusters with an adjusted Rand index of {stable:.2f})"
+    )
+
+
 def fewer_clusters(members: Sequence[Member], n_clusters: int) -> int | None:
     """Return a smaller number of clusters that the spectra clearly show instead, or None."""
     if not members or max(member.gap for member in members) >= CLEAR_GAP:
@@ -188,7 +197,14 @@ def summarise(model: Any) -> Summary:
     _, word, meaning, advice = level(model.certainty_)
     contradiction = getattr(model, "contradiction_", 0.0)  # files of older versions lack it
     facts["Certainty"] = f"{word}: {model.certainty_:.2f} of 1"
-    if contradiction > MOSTLY:
+    if hasattr(model, "_mixture"):
+        facts["Source"] = model.source_
+        meaning = (
+            f"Graphs with {contradiction:.0%} of the weight contradict their consensus, so these "
+            "are the clusters of a mixture of affine subspaces."
+        )
+        advice = "use the labels of samples with a high confidence, and compare with k-means."
+    elif contradiction > MOSTLY:
         facts["Contradiction"] = f"graphs with {contradiction:.0%} of the weight disagree"
         meaning, advice = (
             f"Graphs with {contradiction:.0%} of the weight contradict the labels, so these are "
@@ -222,6 +238,8 @@ def level(certainty: float) -> tuple[float, str, str, str]:
 
 def _rival(model: Any) -> tuple[str, bool]:
     """Name the next best number of clusters, if any, and tell whether it leaves the number open."""
+    if hasattr(model, "_mixture"):
+        return "", False
     evidence = to_numpy(getattr(model, "evidence_", np.zeros(0)))
     if len(evidence) < 2 or not evidence.max() > 0:
         return "", False

@@ -278,7 +278,7 @@ def positions_apart(model: Any) -> tuple[np.ndarray, float] | None:
     ways; of a mixture the distance of the means, since subspaces with other means are other
     clusters. None where all subspaces go through one point.
     """
-    mixture = hasattr(model, "means_")
+    mixture = hasattr(model, "variances_")
     if not mixture and not hasattr(model, "anchors_"):
         return None
     centres = centres_of(model).astype(np.float64)

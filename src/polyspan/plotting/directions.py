@@ -183,7 +183,7 @@ def plot_basis_images(
     if n_directions is not None:
         check_scalar(n_directions, "n_directions", Integral, min_val=1)
     n_drawn = int(min(dims.max(initial=0), 5 if n_directions is None else n_directions))
-    centred = hasattr(model, "means_") or hasattr(model, "anchors_")
+    centred = hasattr(model, "variances_") or hasattr(model, "anchors_")
     n_columns = n_drawn + centred
     if n_columns == 0:
         raise ValueError("all subspaces are points: they have no directions to draw")

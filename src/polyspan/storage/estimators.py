@@ -221,7 +221,13 @@ KERNEL: tuple[Rule, ...] = (
 )
 #: Estimators that are neither linear models nor kernel models.
 OTHERS: dict[type, Sequence[Rule]] = {
-    clustering.SubspaceClustering: (*LINEAR, texts("source_ verdict_"), _members),
+    clustering.SubspaceClustering: (
+        *LINEAR,
+        texts("source_ verdict_"),
+        floats("_axes", "features", None, optional=True),
+        part("_mixture", mixture.SubspaceMixture, optional=True, features=None, dim=None),
+        _members,
+    ),
     mixture.SubspaceMixture: (
         floats("bases_", "subspaces", "features", "dim"),
         floats("means_", "subspaces", "features"),

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polyspan.base.arrays import to_numpy
 from polyspan.base.files import atomic_write, check_target
+from polyspan.clustering import SubspaceClustering
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.linear.prediction import UnionPrediction
 from polyspan.mixture.prediction import MixturePrediction
@@ -107,6 +108,13 @@ def _check_kind(model: Any) -> None:
         raise TypeError(
             f"cannot export a {name}{reason}: polyspan exports {EXPORTED}; {_instead(model)}"
         )
+    if isinstance(model, SubspaceClustering):
+        base = SubspaceClustering
+        if model._by_mixture:
+            raise TypeError(
+                f"cannot export this {name}: its clusters are those of a mixture; save_model "
+                "saves it"
+            )
     own = [
         part
         for part in _PREDICTION
