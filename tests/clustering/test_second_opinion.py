@@ -90,7 +90,7 @@ def test_many_columns_are_judged_along_principal_directions(model):
     wide = X @ frame.T + 1e-3 * rng.standard_normal((150, 90))
     second = by_mixture(wide, 3, 0)
     assert second.axes.shape == (90, 30)
-    first = [int(np.argmax(second.labels == c)) for c in range(3)]
+    first = [int(np.argmax(second.mixture.labels_ == c)) for c in range(3)]
     assert first == sorted(first)
     assert common_dim(second.mixture.candidates_) <= 5
     found = SubspaceClustering(3, random_state=0).fit(wide)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sklearn.utils.validation import check_is_fitted
 
 from polyspan.base.arrays import Array, zeros
-from polyspan.data.prediction import by_blocks
 from polyspan.linear.linear_union import LinearUnion
 from polyspan.mixture import SubspaceMixture
 
@@ -60,22 +57,7 @@ class ClusterPrediction(LinearUnion):
             return super()._reconstructed(X)
         return self._out_of_mixture(self._mixture.reconstruct(self._in_mixture(X))) + self.mean_
 
-    @by_blocks
-    def memberships(self, X: Any) -> Array:
-        """Return how probable every cluster is for every sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, as for `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-            Where a mixture speaks, its posterior probabilities; else those of a sample that is a
-            point of its subspace plus white noise. Rows sum to 1.
-        """
+    def _memberships(self, X: Array) -> Array:
         if not self._by_mixture:
-            return LinearUnion.memberships(self, X)
-        X = self._validate(X, reset=False, method="memberships")
+            return super()._memberships(X)
         return self._mixture.predict_proba(self._in_mixture(X))

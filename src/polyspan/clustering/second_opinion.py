@@ -37,7 +37,8 @@ class Opinion:
     """Of the rows, which is subtracted first."""
     axes: np.ndarray | None
     """Principal directions that it is learned along, (n_features, n_directions); None: columns."""
-    labels: np.ndarray
+    rows: np.ndarray
+    """The rows that it is learned from: minus their mean, along the axes."""
 
     @property
     def n_clusters(self) -> int:
@@ -57,7 +58,7 @@ def by_mixture(X: np.ndarray, number: int | tuple[int, int], seed: int) -> Opini
         warnings.simplefilter("ignore")
         mixture.fit(Z)
     in_order_of_rows(mixture)
-    return Opinion(mixture, mean, axes, mixture.labels_)
+    return Opinion(mixture, mean, axes, Z)
 
 
 def in_order_of_rows(mixture: SubspaceMixture) -> None:
@@ -71,21 +72,19 @@ def in_order_of_rows(mixture: SubspaceMixture) -> None:
     mixture.labels_ = np.argsort(order)[mixture.labels_]
 
 
-def repeats(X: np.ndarray, second: Opinion, seed: int) -> float:
+def repeats(second: Opinion, seed: int) -> float:
     """Return how stable the clusters of a mixture are when a fifth of the rows is left out."""
     dim = common_dim(second.mixture.candidates_)
-    Z = X - second.mean
-    Z = Z if second.axes is None else Z @ second.axes
 
     def again(rows: np.ndarray) -> np.ndarray:
         model = SubspaceMixture(second.n_clusters, dim, random_state=seed)
-        return np.asarray(model.fit(Z[rows]).labels_)
+        return np.asarray(model.fit(second.rows[rows]).labels_)
 
     if second.n_clusters == 1:
         return 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return stability(again, len(X), np.random.RandomState(seed))
+        return stability(again, len(second.rows), np.random.RandomState(seed))
 
 
 def common_dim(candidates: dict[str, np.ndarray]) -> int:

@@ -325,12 +325,11 @@ class SubspaceClustering(ClusterMixin, ClusterPrediction):  # type: ignore[misc]
         self.n_clusters_, self.bases_ = second.n_clusters, second.mixture.bases_
         if second.axes is not None:
             self._axes, self.bases_ = second.axes, second.axes @ self.bases_
-        probabilities = self._mixture.predict_proba(self._in_mixture(X))
-        self.labels_ = np.argmax(probabilities, axis=1)
-        self.confidence_ = probabilities.max(axis=1)
+        self.labels_ = self._nearest(X)  # as `predict`, to the last bit
+        self.confidence_ = self._memberships(X).max(axis=1)
         self.noise_variance_ = float(self._mixture.weights_ @ self._mixture.noise_variances_)
         self.agreement_, self.contradiction_ = 1.0, graphs.contradiction
-        stable = repeats(part, second, seed)
+        stable = repeats(second, seed)
         self.certainty_ = min(NOT_HIGH, max(stable, 0.0) * float(self.confidence_.mean()))
         self.source_ = MIXTURE
         self.members_ = members_table([], self.labels_, self.n_clusters_)

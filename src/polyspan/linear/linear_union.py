@@ -31,7 +31,7 @@ from polyspan.geometry.bases import subspace_dims
 from polyspan.geometry.distances import distances_between
 from polyspan.linear._solve.masked import MaskedBlock
 from polyspan.linear._solve.observation import CompleteBlock
-from polyspan.linear.looking import coordinates, memberships
+from polyspan.linear.looking import coordinates, memberships, memberships_by_residuals
 from polyspan.linear.prediction import UnionPrediction
 
 
@@ -174,6 +174,7 @@ class LinearUnion(UnionPrediction):
     _filled = _reconstructed
     coordinates = coordinates
     memberships = memberships
+    _memberships = memberships_by_residuals
 
     def _by_rows(self, X: Array, of_fit: Callable[[Any, float], Array]) -> Array:
         """Return what a function of a fit and its scale says of all rows, chunk by chunk."""

@@ -85,19 +85,23 @@ def memberships(self: LinearUnion, X: Any) -> Array:
         are equal up to rounding it may be the other. All are equal for samples with too few
         observed entries to be judged.
     """
-    X = self._validate(X, reset=False, method="memberships")
-    variance = fitted_variance(self)
+    return self._memberships(self._validate(X, reset=False, method="memberships"))
+
+
+def memberships_by_residuals(model: LinearUnion, X: Array) -> Array:
+    """Return the memberships of checked samples."""
+    variance = fitted_variance(model)
     xp = namespace(X)
-    halves = half_residuals(self, X)
+    halves = half_residuals(model, X)
     if variance == 0:
         found = one_hot(xp.argmin(halves, axis=1), halves.shape[1], halves.dtype)
     else:
         with np.errstate(over="ignore"):
             weights = xp.exp(-(halves / variance))
         found = weights / xp.sum(weights, axis=1, keepdims=True)
-    if not self._takes_missing:
+    if not model._takes_missing:
         return found
-    judged = Holes.of(X).n_observed > self.bases_.shape[2]
+    judged = Holes.of(X).n_observed > model.bases_.shape[2]
     return xp.where(judged[:, None], found, 1.0 / halves.shape[1])
 
 

@@ -214,7 +214,9 @@ class _Search:
         found, value = best.gaussians, best.value
         joint = log_densities(filled.values, found)[0]
         responsibilities = filled.row_weights.assign(joint, found, slice(None))[0]
-        free = free_parameters(self.model, dims, self.m)
+        groups = self.problem.groups
+        n_groups = 1 if groups is None else int(groups.max()) + 1
+        free = free_parameters(self.model, dims, self.m, n_groups)
         few = len(dims) > 1 and has_few_rows(found, samples)
         bic = np.inf if few else free * np.log(self.total) - 2.0 * value
         self.fits[dims] = Candidate(dims, found, responsibilities, value, free, bic)
