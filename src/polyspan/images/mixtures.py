@@ -78,9 +78,8 @@ class Preset:
             tol=1e-4,
             random_state=rng,
         )
-        model._noise_floor = (
-            False  # a camera's numbers are rounded, but averages of patches are not
-        )
+        # Smooth patches differ by less than a grey level: rounding is no floor of their noise.
+        model._noise_floor = False
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model.fit(patches)
         del model._noise_floor

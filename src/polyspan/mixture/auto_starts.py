@@ -96,11 +96,11 @@ def candidate_labels(
     found: list[np.ndarray] = []
     if dim and n * dim <= len(X):
         found += hard_labels(X, n, dim, n_unions, rng, weights=weights)
-    if dim and n * dim <= len(X) and close:  # the labels of annealed subspaces
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            union = MiCUSaL(n, dim, center=False, random_state=rng)
-            found.append(union.fit(X, sample_weight=weights).labels_)
+        if close:  # the labels of annealed subspaces
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                union = MiCUSaL(n, dim, center=False, random_state=rng)
+                found.append(union.fit(X, sample_weight=weights).labels_)
     if affine and n * (dim + 1) <= len(X):
         found += hard_labels(X, n, dim, n_unions, rng, affine=True, weights=weights)
     if (affine or not found) and n <= len(X):

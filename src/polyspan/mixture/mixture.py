@@ -140,9 +140,12 @@ class SubspaceMixture(MixturePrediction):
 
     Notes
     -----
-    With one subspace and complete data this is probabilistic PCA (Tipping and Bishop, 1999). σ_l²
-    is kept above 1e-6 of the mean variance. Rows without any observed entry are allowed; they do
-    not change the result.
+    With one subspace and complete data this is probabilistic PCA (Tipping and Bishop, 1999). Rows
+    without any observed entry are allowed; they do not change the result.
+
+    A learned σ_l² is kept above 1e-6 of the mean variance, and above the rounding of the columns:
+    δ²/12, averaged over the columns, where values repeat in steps of δ. Of several starts, one with
+    a subspace of fewer than 2(s + 1) rows is kept only if all have one.
 
     A sample of weight 2 counts as two samples, in every sum: κ is in samples too, so that weights
     of another scale change its meaning. From the same labels in `init`, weights give what repeated
@@ -347,11 +350,8 @@ class SubspaceMixture(MixturePrediction):
         elif self._compares_starts(case):
             given["n_init"] = self.n_init
             yield from best_starts(case.problem, single, n, shrinkage, rng, **given)
+        elif n == 1:
+            yield from [single] * (1 if case.labels is not None else self.n_init)
         else:
-            for _ in range(1 if case.labels is not None else self.n_init):
-                one = n == 1
-                yield (
-                    single
-                    if one
-                    else annealed_start(case.problem, single, n, shrinkage, rng, **given)
-                )
+            for _ in range(self.n_init):
+                yield annealed_start(case.problem, single, n, shrinkage, rng, **given)
